@@ -1,0 +1,53 @@
+# pg_kernel_advisor: the server library, its SQL and the command line tool.
+#
+#   make                 everything; PG_CONFIG=/path/to/pg_config picks the server
+#   make install         library, control file, install script, command line tool, man page
+#   make installcheck    pg_regress and TAP tests against the installed extension
+#   make unit            unit tests of the core (no server)
+
+EXTENSION = pg_kernel_advisor
+MODULE_big = pg_kernel_advisor
+DATA = $(wildcard pg_kernel_advisor--*.sql)
+
+CORE_OBJS = $(patsubst %.c,%.o,$(wildcard src/core/*.c))
+OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c)) $(CORE_OBJS)
+
+REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
+REGRESS_OPTS = --inputdir=. --load-extension=pg_kernel_advisor
+TAP_TESTS = 1
+
+PG_CONFIG ?= pg_config
+PKG_CONFIG ?= pkg-config
+NEEDS_LIBRARIES := $(filter-out clean distclean maintainer-clean,$(or $(MAKECMDGOALS),all))
+
+ifneq ($(NEEDS_LIBRARIES),)
+ifneq ($(shell $(PG_CONFIG) --version >/dev/null 2>&1 && echo found),found)
+$(error $(PG_CONFIG) does not run: install postgresql-server-dev-NN, or name it with PG_CONFIG=)
+endif
+define need
+ifneq ($$(shell $(PKG_CONFIG) --exists $(1) && echo found),found)
+$$(error $(1) is missing: install $(2) (Debian, Ubuntu) or $(3) (Fedora, RHEL), and pkg-config)
+endif
+endef
+$(eval $(call need,libproc2,libproc2-dev,procps-ng-devel))
+$(eval $(call need,jansson,libjansson-dev,jansson-devel))
+endif
+
+# The server's headers are not ours to warn about: -isystem wins over PGXS's -I.
+WARNINGS = -Wall -Wextra -Werror -Wno-declaration-after-statement
+PG_CPPFLAGS = -isystem $(shell $(PG_CONFIG) --includedir-server) -Isrc -Isrc/core \
+	$(shell $(PKG_CONFIG) --cflags libproc2)
+PG_CFLAGS = $(WARNINGS)
+SHLIB_LINK = $(shell $(PKG_CONFIG) --libs libproc2)
+
+# No bitcode: these functions gain nothing from inlining into queries.
+override with_llvm = no
+
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+override with_llvm = no
+
+include contrib_tools/kernel_advisor/module.mk
+include test/module.mk
+
+$(OBJS): $(wildcard src/*.h src/core/*.h src/core/*.def)
