@@ -1,0 +1,265 @@
+/* pg_kernel_advisor--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION pg_kernel_advisor" to load this file. \quit
+
+CREATE SCHEMA kernel_advisor;
+COMMENT ON SCHEMA kernel_advisor IS 'checkpoints joined to kernel memory, and advice (extension pg_kernel_advisor)';
+
+----------------------------------------------------------------------
+-- What was sampled
+----------------------------------------------------------------------
+
+CREATE FUNCTION kernel_advisor.samples(
+	OUT at timestamptz,
+	OUT interval_ms double precision,
+	OUT checkpoint_id bigint,
+	OUT phase text,
+	OUT transactions bigint,
+	OUT wal_bytes bigint,
+	OUT compact_stall bigint,
+	OUT compact_fail bigint,
+	OUT compact_success bigint,
+	OUT compact_migrate_scanned bigint,
+	OUT compact_free_scanned bigint,
+	OUT compact_daemon_wake bigint,
+	OUT allocstall bigint,
+	OUT thp_fault_alloc bigint,
+	OUT thp_fault_fallback bigint,
+	OUT thp_file_alloc bigint,
+	OUT pressure_some_us bigint,
+	OUT pressure_full_us bigint,
+	OUT write_ios bigint,
+	OUT write_merges bigint,
+	OUT write_bytes bigint,
+	OUT pcp_drains bigint,
+	OUT pcp_drained_pages bigint,
+	OUT direct_compact_us bigint,
+	OUT direct_reclaim_us bigint,
+	OUT pcp_pages bigint,
+	OUT free_bytes bigint,
+	OUT free_costly_blocks bigint,
+	OUT page_table_bytes bigint,
+	OUT dirty_bytes bigint,
+	OUT writeback_bytes bigint,
+	OUT hugepages_free bigint,
+	OUT backends integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'ka_samples'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+COMMENT ON FUNCTION kernel_advisor.samples() IS 'the samples in shared memory; use the view of the same name';
+
+CREATE VIEW kernel_advisor.samples AS
+	SELECT * FROM kernel_advisor.samples();
+
+COMMENT ON VIEW kernel_advisor.samples IS 'one row per sample, oldest first: deltas over the interval, then gauges at its end; NULL where the kernel has no such counter';
+COMMENT ON COLUMN kernel_advisor.samples.at IS 'end of the interval';
+COMMENT ON COLUMN kernel_advisor.samples.interval_ms IS 'length of the interval (ms)';
+COMMENT ON COLUMN kernel_advisor.samples.checkpoint_id IS 'the checkpoint that ran, NULL outside of one';
+COMMENT ON COLUMN kernel_advisor.samples.phase IS 'idle, write, sync or finish';
+COMMENT ON COLUMN kernel_advisor.samples.transactions IS 'transactions committed or rolled back, all databases (backends report about once a second)';
+COMMENT ON COLUMN kernel_advisor.samples.wal_bytes IS 'WAL inserted; on a standby, replayed (bytes)';
+COMMENT ON COLUMN kernel_advisor.samples.compact_stall IS 'direct compactions: an allocation waited for one';
+COMMENT ON COLUMN kernel_advisor.samples.compact_fail IS 'direct compactions after which the allocation failed still';
+COMMENT ON COLUMN kernel_advisor.samples.compact_success IS 'direct compactions that made the block available';
+COMMENT ON COLUMN kernel_advisor.samples.compact_migrate_scanned IS 'pages scanned for migration, direct and background';
+COMMENT ON COLUMN kernel_advisor.samples.compact_free_scanned IS 'free pages scanned by compaction, direct and background';
+COMMENT ON COLUMN kernel_advisor.samples.compact_daemon_wake IS 'times that kcompactd was woken';
+COMMENT ON COLUMN kernel_advisor.samples.allocstall IS 'direct reclaims, all zones';
+COMMENT ON COLUMN kernel_advisor.samples.thp_fault_alloc IS 'huge pages allocated at a page fault';
+COMMENT ON COLUMN kernel_advisor.samples.thp_fault_fallback IS 'page faults that wanted a huge page and got small ones';
+COMMENT ON COLUMN kernel_advisor.samples.thp_file_alloc IS 'huge pages allocated for shmem and files';
+COMMENT ON COLUMN kernel_advisor.samples.pressure_some_us IS 'time in which at least one task waited for memory (us)';
+COMMENT ON COLUMN kernel_advisor.samples.pressure_full_us IS 'time in which all tasks waited for memory (us)';
+COMMENT ON COLUMN kernel_advisor.samples.write_ios IS 'writes completed on the devices under the data directory and pg_wal';
+COMMENT ON COLUMN kernel_advisor.samples.write_merges IS 'writes merged before they reached those devices';
+COMMENT ON COLUMN kernel_advisor.samples.write_bytes IS 'bytes written to those devices';
+COMMENT ON COLUMN kernel_advisor.samples.pcp_drains IS 'drains of the per-CPU page lists; NULL without the probe';
+COMMENT ON COLUMN kernel_advisor.samples.pcp_drained_pages IS 'pages drained from the per-CPU page lists; NULL without the probe';
+COMMENT ON COLUMN kernel_advisor.samples.direct_compact_us IS 'time spent in direct compaction (us); NULL without the probe';
+COMMENT ON COLUMN kernel_advisor.samples.direct_reclaim_us IS 'time spent in direct reclaim (us); NULL without the probe';
+COMMENT ON COLUMN kernel_advisor.samples.pcp_pages IS 'pages now on per-CPU lists';
+COMMENT ON COLUMN kernel_advisor.samples.free_bytes IS 'free memory (bytes)';
+COMMENT ON COLUMN kernel_advisor.samples.free_costly_blocks IS 'free blocks of order 4 and more (64 KiB with 4 KiB pages)';
+COMMENT ON COLUMN kernel_advisor.samples.page_table_bytes IS 'page tables (bytes)';
+COMMENT ON COLUMN kernel_advisor.samples.dirty_bytes IS 'page cache waiting for writeback (bytes)';
+COMMENT ON COLUMN kernel_advisor.samples.writeback_bytes IS 'page cache under writeback (bytes)';
+COMMENT ON COLUMN kernel_advisor.samples.hugepages_free IS 'free huge pages of the size that the server would use, reserved ones included';
+COMMENT ON COLUMN kernel_advisor.samples.backends IS 'client backends';
+
+CREATE FUNCTION kernel_advisor.checkpoints(
+	OUT checkpoint_id bigint,
+	OUT kind text,
+	OUT restartpoint boolean,
+	OUT started_at timestamptz,
+	OUT write_ms double precision,
+	OUT sync_ms double precision,
+	OUT total_ms double precision,
+	OUT buffers_written bigint,
+	OUT files_synced integer,
+	OUT longest_sync_ms double precision,
+	OUT wal_added integer,
+	OUT wal_removed integer,
+	OUT wal_recycled integer,
+	OUT distance_bytes bigint,
+	OUT transactions bigint,
+	OUT wal_bytes bigint,
+	OUT compact_stall bigint,
+	OUT compact_fail bigint,
+	OUT compact_success bigint,
+	OUT compact_migrate_scanned bigint,
+	OUT compact_free_scanned bigint,
+	OUT compact_daemon_wake bigint,
+	OUT allocstall bigint,
+	OUT thp_fault_alloc bigint,
+	OUT thp_fault_fallback bigint,
+	OUT thp_file_alloc bigint,
+	OUT pressure_some_us bigint,
+	OUT pressure_full_us bigint,
+	OUT write_ios bigint,
+	OUT write_merges bigint,
+	OUT write_bytes bigint,
+	OUT pcp_drains bigint,
+	OUT pcp_drained_pages bigint,
+	OUT direct_compact_us bigint,
+	OUT direct_reclaim_us bigint,
+	OUT tps_before double precision,
+	OUT tps_during double precision,
+	OUT dip_pct double precision,
+	OUT source text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'ka_checkpoints'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+COMMENT ON FUNCTION kernel_advisor.checkpoints() IS 'the checkpoints in shared memory; use the view of the same name';
+
+CREATE VIEW kernel_advisor.checkpoints AS
+	SELECT * FROM kernel_advisor.checkpoints();
+
+COMMENT ON VIEW kernel_advisor.checkpoints IS 'one row per checkpoint or restartpoint, oldest first, with the sums of the kernel counters while it ran';
+COMMENT ON COLUMN kernel_advisor.checkpoints.checkpoint_id IS 'number of the checkpoint, growing, kept over restarts';
+COMMENT ON COLUMN kernel_advisor.checkpoints.kind IS 'timed, wal, requested, shutdown or end_of_recovery';
+COMMENT ON COLUMN kernel_advisor.checkpoints.restartpoint IS 'true on a standby';
+COMMENT ON COLUMN kernel_advisor.checkpoints.started_at IS 'start';
+COMMENT ON COLUMN kernel_advisor.checkpoints.write_ms IS 'write phase (ms)';
+COMMENT ON COLUMN kernel_advisor.checkpoints.sync_ms IS 'sync phase (ms)';
+COMMENT ON COLUMN kernel_advisor.checkpoints.total_ms IS 'start to end (ms)';
+COMMENT ON COLUMN kernel_advisor.checkpoints.buffers_written IS 'buffers written by the checkpoint';
+COMMENT ON COLUMN kernel_advisor.checkpoints.files_synced IS 'files synced';
+COMMENT ON COLUMN kernel_advisor.checkpoints.longest_sync_ms IS 'longest sync of one file (ms)';
+COMMENT ON COLUMN kernel_advisor.checkpoints.wal_added IS 'WAL segments created';
+COMMENT ON COLUMN kernel_advisor.checkpoints.wal_removed IS 'WAL segments removed';
+COMMENT ON COLUMN kernel_advisor.checkpoints.wal_recycled IS 'WAL segments recycled';
+COMMENT ON COLUMN kernel_advisor.checkpoints.distance_bytes IS 'WAL between the redo points of the previous checkpoint and this one (bytes)';
+COMMENT ON COLUMN kernel_advisor.checkpoints.transactions IS 'transactions committed or rolled back, all databases (backends report about once a second)';
+COMMENT ON COLUMN kernel_advisor.checkpoints.wal_bytes IS 'WAL inserted; on a standby, replayed (bytes)';
+COMMENT ON COLUMN kernel_advisor.checkpoints.compact_stall IS 'direct compactions: an allocation waited for one';
+COMMENT ON COLUMN kernel_advisor.checkpoints.compact_fail IS 'direct compactions after which the allocation failed still';
+COMMENT ON COLUMN kernel_advisor.checkpoints.compact_success IS 'direct compactions that made the block available';
+COMMENT ON COLUMN kernel_advisor.checkpoints.compact_migrate_scanned IS 'pages scanned for migration, direct and background';
+COMMENT ON COLUMN kernel_advisor.checkpoints.compact_free_scanned IS 'free pages scanned by compaction, direct and background';
+COMMENT ON COLUMN kernel_advisor.checkpoints.compact_daemon_wake IS 'times that kcompactd was woken';
+COMMENT ON COLUMN kernel_advisor.checkpoints.allocstall IS 'direct reclaims, all zones';
+COMMENT ON COLUMN kernel_advisor.checkpoints.thp_fault_alloc IS 'huge pages allocated at a page fault';
+COMMENT ON COLUMN kernel_advisor.checkpoints.thp_fault_fallback IS 'page faults that wanted a huge page and got small ones';
+COMMENT ON COLUMN kernel_advisor.checkpoints.thp_file_alloc IS 'huge pages allocated for shmem and files';
+COMMENT ON COLUMN kernel_advisor.checkpoints.pressure_some_us IS 'time in which at least one task waited for memory (us)';
+COMMENT ON COLUMN kernel_advisor.checkpoints.pressure_full_us IS 'time in which all tasks waited for memory (us)';
+COMMENT ON COLUMN kernel_advisor.checkpoints.write_ios IS 'writes completed on the devices under the data directory and pg_wal';
+COMMENT ON COLUMN kernel_advisor.checkpoints.write_merges IS 'writes merged before they reached those devices';
+COMMENT ON COLUMN kernel_advisor.checkpoints.write_bytes IS 'bytes written to those devices';
+COMMENT ON COLUMN kernel_advisor.checkpoints.pcp_drains IS 'drains of the per-CPU page lists; NULL without the probe';
+COMMENT ON COLUMN kernel_advisor.checkpoints.pcp_drained_pages IS 'pages drained from the per-CPU page lists; NULL without the probe';
+COMMENT ON COLUMN kernel_advisor.checkpoints.direct_compact_us IS 'time spent in direct compaction (us); NULL without the probe';
+COMMENT ON COLUMN kernel_advisor.checkpoints.direct_reclaim_us IS 'time spent in direct reclaim (us); NULL without the probe';
+COMMENT ON COLUMN kernel_advisor.checkpoints.tps_before IS 'transactions per second in the idle samples before the start';
+COMMENT ON COLUMN kernel_advisor.checkpoints.tps_during IS 'transactions per second while it ran';
+COMMENT ON COLUMN kernel_advisor.checkpoints.dip_pct IS '100 * (1 - tps_during / tps_before)';
+COMMENT ON COLUMN kernel_advisor.checkpoints.source IS 'hook: the server''s own checkpoint figures; statistics: cumulative counters only';
+
+CREATE FUNCTION kernel_advisor.status(
+	OUT component text,
+	OUT state text,
+	OUT detail text,
+	OUT hint text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'ka_status'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+COMMENT ON FUNCTION kernel_advisor.status() IS 'state of each component; use the view of the same name';
+
+CREATE VIEW kernel_advisor.status AS
+	SELECT * FROM kernel_advisor.status();
+
+COMMENT ON VIEW kernel_advisor.status IS 'one row per component: what works, what is missing and what to do about it';
+COMMENT ON COLUMN kernel_advisor.status.component IS 'part of the advisor';
+COMMENT ON COLUMN kernel_advisor.status.state IS 'what it does now';
+COMMENT ON COLUMN kernel_advisor.status.detail IS 'what is known about it';
+COMMENT ON COLUMN kernel_advisor.status.hint IS 'what to do about it, NULL when nothing';
+
+CREATE FUNCTION kernel_advisor.reset()
+RETURNS void
+AS 'MODULE_PATHNAME', 'ka_reset'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION kernel_advisor.reset() IS 'forget samples and checkpoints';
+
+----------------------------------------------------------------------
+-- What is known, and what follows from it
+----------------------------------------------------------------------
+
+CREATE FUNCTION kernel_advisor.facts()
+RETURNS jsonb
+AS 'MODULE_PATHNAME', 'ka_facts'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION kernel_advisor.facts() IS 'all that the advisor knows about this server and its kernel; an absent key is unknown';
+
+CREATE FUNCTION kernel_advisor.advise(
+	facts jsonb DEFAULT kernel_advisor.facts(),
+	OUT rule text,
+	OUT severity text,
+	OUT subject text,
+	OUT current text,
+	OUT recommended text,
+	OUT reason text,
+	OUT evidence jsonb,
+	OUT confidence text,
+	OUT activation text,
+	OUT command text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'ka_advise_sql'
+LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE
+ROWS 20;
+
+COMMENT ON FUNCTION kernel_advisor.advise(jsonb) IS 'advice for the given facts, of this machine or another; same facts, same rows';
+
+CREATE VIEW kernel_advisor.advice AS
+	SELECT * FROM kernel_advisor.advise();
+
+COMMENT ON VIEW kernel_advisor.advice IS 'advice for this server as it is now';
+COMMENT ON COLUMN kernel_advisor.advice.rule IS 'rule that speaks';
+COMMENT ON COLUMN kernel_advisor.advice.severity IS 'critical, warning, info or ok';
+COMMENT ON COLUMN kernel_advisor.advice.subject IS 'setting, kernel knob or the noun of the rule';
+COMMENT ON COLUMN kernel_advisor.advice.current IS 'value now, NULL when not known';
+COMMENT ON COLUMN kernel_advisor.advice.recommended IS 'value to set, NULL to leave it';
+COMMENT ON COLUMN kernel_advisor.advice.reason IS 'why, in one sentence';
+COMMENT ON COLUMN kernel_advisor.advice.evidence IS 'observed facts, thresholds and the window they come from';
+COMMENT ON COLUMN kernel_advisor.advice.confidence IS 'measured here, inferred or documented';
+COMMENT ON COLUMN kernel_advisor.advice.activation IS 'none, reload, restart or reboot';
+COMMENT ON COLUMN kernel_advisor.advice.command IS 'what to type';
+
+----------------------------------------------------------------------
+-- Who may do what: reading for pg_monitor, reset for whoever is granted it
+----------------------------------------------------------------------
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA kernel_advisor FROM PUBLIC;
+REVOKE ALL ON ALL TABLES IN SCHEMA kernel_advisor FROM PUBLIC;
+
+GRANT USAGE ON SCHEMA kernel_advisor TO pg_monitor;
+GRANT SELECT ON kernel_advisor.samples, kernel_advisor.checkpoints,
+	kernel_advisor.status, kernel_advisor.advice TO pg_monitor;
+GRANT EXECUTE ON FUNCTION kernel_advisor.samples(), kernel_advisor.checkpoints(),
+	kernel_advisor.status(), kernel_advisor.facts(), kernel_advisor.advise(jsonb)
+	TO pg_monitor;
