@@ -37,7 +37,12 @@ typedef struct KaArena
 /* Zeroed memory, aligned for any type, or NULL (and arena->failed). */
 extern void *ka_alloc(KaArena *arena, size_t size);
 
-/* Grows an array: returns room for one more element of "size" bytes, zeroed. */
+/*
+ * Grows an array by one zeroed element of "size" bytes: returns the array,
+ * which may have moved, and increments *count; NULL without memory, *count is
+ * then as it was.  The array must have grown by this function from its first
+ * element on: its capacity follows from the count.
+ */
 extern void *ka_append(KaArena *arena, void *items, size_t *count, size_t size);
 
 extern char *ka_strdup(KaArena *arena, const char *text);
