@@ -224,7 +224,7 @@ ka_advise_sql(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	KaArena		arena;
 	KaFacts    *facts = palloc(sizeof(KaFacts));
-	KaAdviceList list;
+	KaAdviceList list = {.arena = &arena};
 
 	ka_palloc_arena(&arena);
 	ka_facts_init(facts, &arena);
