@@ -1,0 +1,127 @@
+/*
+ * ring.h: samples and checkpoints in shared memory, as their readers see them.
+ *
+ * Two rings of fixed slots share history_size.  A position is the number of
+ * slots ever filled before it: it never wraps and is never reused, so a reader
+ * that was overtaken finds out (the copy starts later than it asked).
+ *
+ * One LWLock guards both rings.  It is held for the copy of one slot by a
+ * writer and of KA_RING_CHUNK slots by a reader, never across an allocation,
+ * an error or I/O.
+ */
+#ifndef KA_RING_H
+#define KA_RING_H
+
+#include "ka_base.h"
+#include "datatype/timestamp.h"
+
+#define KA_RING_CHUNK 64		/* slots copied under one hold of the lock */
+
+typedef enum KaDelta
+{
+#define SERVER(symbol, name) KA_D_##symbol,
+#define KERNEL(symbol, name) KA_D_##symbol,
+#define PROBE(symbol, name) KA_D_##symbol,
+#define HIDDEN(symbol, name) KA_D_##symbol,
+#include "samples.def"
+	KA_NDELTAS
+} KaDelta;
+
+#define KA_D_FIRST_KERNEL	KA_D_COMPACT_STALL	/* summed per checkpoint from here ... */
+#define KA_NSHOWN_DELTAS	KA_D_COMPACT_DAEMON_MIGRATE_SCANNED	/* ... columns up to here */
+
+typedef enum KaGauge
+{
+#define GAUGE(symbol, name) KA_G_##symbol,
+#define SERVER_GAUGE(symbol, name) KA_G_##symbol,
+#include "samples.def"
+	KA_NGAUGES
+} KaGauge;
+
+typedef enum KaPhase
+{
+	KA_PHASE_IDLE,				/* no checkpoint */
+	KA_PHASE_WRITE,				/* buffers; until it is over also every later phase but "sync" */
+	KA_PHASE_SYNC,				/* fsyncs */
+	KA_PHASE_FINISH				/* WAL files, slots, control file */
+} KaPhase;
+
+typedef enum KaKind
+{
+	KA_KIND_UNKNOWN,			/* the statistics do not tell it */
+	KA_KIND_TIMED,
+	KA_KIND_WAL,
+	KA_KIND_REQUESTED,
+	KA_KIND_SHUTDOWN,
+	KA_KIND_END_OF_RECOVERY
+} KaKind;
+
+typedef enum KaCaptureSource
+{
+	KA_SOURCE_HOOK,
+	KA_SOURCE_STATISTICS
+} KaCaptureSource;
+
+/* Integers: KA_UNKNOWN is NULL. */
+typedef struct KaSample
+{
+	TimestampTz at;				/* end of the interval */
+	int64		interval_us;	/* µs, always > 0 */
+	int64		checkpoint_id;	/* KA_UNKNOWN: outside of checkpoints */
+	int32		phase;			/* KaPhase */
+	int32		first;			/* 1: the sampler (re)started, the interval before it was not measured */
+	int64		delta[KA_NDELTAS];
+	int64		gauge[KA_NGAUGES];
+	double		unusable_index_order4;	/* 0 to 1; -1: unknown */
+} KaSample;
+
+typedef struct KaCheckpointRow
+{
+	int64		checkpoint_id;	/* > 0, grows, has gaps where a checkpoint failed */
+	TimestampTz started_at;		/* statistics: when the sampler noticed it */
+	TimestampTz ended_at;		/* 0: unknown (statistics) */
+	int32		kind;			/* KaKind */
+	int16		restartpoint;	/* 0, 1 */
+	int16		source;			/* KaCaptureSource */
+	int32		settled;		/* 1: joined with its samples, will not change any more */
+	int32		unused;
+	int64		write_ms;		/* ms, as the server logs them */
+	int64		sync_ms;		/* ms */
+	int64		total_ms;		/* ms */
+	int64		buffers_written;
+	int64		files_synced;
+	int64		longest_sync_ms;	/* ms */
+	int64		wal_added;		/* WAL files */
+	int64		wal_removed;
+	int64		wal_recycled;
+	int64		distance_bytes;
+	int64		samples_us;		/* µs covered by its samples */
+	int64		delta[KA_NDELTAS];	/* sums over its samples; unknown when one of them is */
+	double		tps_before;		/* 1/s; NaN: unknown */
+	double		tps_during;		/* 1/s; NaN: unknown */
+	double		dip_pct;		/* %; NaN: unknown, negative: a gain */
+} KaCheckpointRow;
+
+extern const char *const ka_delta_name[KA_NDELTAS];
+extern const char *const ka_gauge_name[KA_NGAUGES];
+extern const char *const ka_phase_name[];
+extern const char *const ka_kind_name[];	/* NULL for KA_KIND_UNKNOWN */
+extern const char *const ka_source_name[];
+
+/* Whether the library was preloaded, so that there is shared memory. */
+extern bool ka_shared_available(void);
+
+/*
+ * Copy up to "max" slots, oldest first, beginning at position "from" or at the
+ * oldest that is still there.  Returns how many; "next" is the position to go
+ * on from.  Call until it returns 0.  A loop that wants an end in a busy server
+ * stops at the position that the ..._end function gave before.
+ */
+extern int	ka_ring_copy_samples(uint64 from, KaSample *out, int max, uint64 *next);
+extern int	ka_ring_copy_checkpoints(uint64 from, KaCheckpointRow *out, int max, uint64 *next);
+
+/* The position after the newest slot, and how many slots are filled now. */
+extern uint64 ka_ring_samples_end(uint64 *filled);
+extern uint64 ka_ring_checkpoints_end(uint64 *filled);
+
+#endif							/* KA_RING_H */
