@@ -162,6 +162,7 @@ ka_facts(PG_FUNCTION_ARGS)
 	KaJsonSink	sink;
 	KaJsonbBuilder *builder;
 
+	(void) fcinfo;
 	ka_palloc_arena(&arena);
 	ka_facts_init(facts, &arena);
 	collect_postgres(facts, &source);

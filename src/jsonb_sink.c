@@ -9,6 +9,8 @@
 #include "postgres.h"
 
 #include "fmgr.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
@@ -24,7 +26,7 @@ struct KaJsonbBuilder
 };
 
 static void *
-arena_alloc(void *ctx, size_t size)
+arena_alloc(void *ctx pg_attribute_unused(), size_t size)
 {
 	return AllocSizeIsValid(size) ? palloc_extended(size, MCXT_ALLOC_NO_OOM) : NULL;
 }
