@@ -1,0 +1,36 @@
+/*
+ * control.c: two deliberate errors, the positive control of test/server/sanitize.
+ *
+ * Built with the flags of the sanitized library and loaded into the same
+ * server: a run that does not report these would not report ours either.
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "fmgr.h"
+
+PG_MODULE_MAGIC;
+
+PG_FUNCTION_INFO_V1(control_overflow);
+PG_FUNCTION_INFO_V1(control_undefined);
+
+/* Reads one element past the end of an array on the stack. */
+Datum
+control_overflow(PG_FUNCTION_ARGS)
+{
+	volatile int32 beyond = PG_GETARG_INT32(0);
+	volatile int32 array[4] = {0};
+
+	PG_RETURN_INT32(array[beyond]);
+}
+
+/* Overflows a signed integer. */
+Datum
+control_undefined(PG_FUNCTION_ARGS)
+{
+	volatile int32 largest = INT_MAX;
+
+	largest += PG_GETARG_INT32(0);
+	PG_RETURN_INT32(largest);
+}
