@@ -170,19 +170,26 @@ choose_server() {
 
 # ---------------------------------------------------------------- commands
 
-# run_logged LOG COMMAND...: the command and all that it prints go to the end of LOG
-run_logged() {
-	local log=$1
-	shift
-	printf '$ %s\n' "$(printf '%q ' "$@")" >>"$log"
-	"$@" >>"$log" 2>&1 </dev/null
-}
-
 # For trap 'trace_failure $? "$BASH_COMMAND" "$@"' ERR: the innermost command that failed, its arguments filled in.
 trace_failure() {
 	local status=$1 command=$2
 	shift 2
 	printf 'command failed with status %d: %s\n' "$status" "${command//\"\$@\"/$(printf '%q ' "$@")}" >&2
+}
+
+# run_logged LOG COMMAND...: the command and all that it prints go to the end of LOG.  A function stops at its
+# first failure: it runs as a job, since bash does not stop in what is part of a condition.
+run_logged() {
+	local log=$1 status=0
+	shift
+	printf '$ %s\n' "$(printf '%q ' "$@")" >>"$log"
+	(
+		set -eE
+		trap 'trace_failure $? "$BASH_COMMAND" "$@"' ERR
+		"$@"
+	) >>"$log" 2>&1 </dev/null &
+	wait $! || status=$?
+	return $status
 }
 
 # explain_failure WHAT STATUS LOG: which command, why, and where all of it can be read

@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include <limits.h>
+#include <stdlib.h>
 
 #include "fmgr.h"
 
@@ -15,14 +16,15 @@ PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(control_overflow);
 PG_FUNCTION_INFO_V1(control_undefined);
 
-/* Reads one element past the end of an array on the stack. */
+/* Reads an element past the end of its memory (volatile: no check of bounds at compile time). */
 Datum
 control_overflow(PG_FUNCTION_ARGS)
 {
-	volatile int32 beyond = PG_GETARG_INT32(0);
-	volatile int32 array[4] = {0};
+	int32	   *volatile array = calloc(4, sizeof(int32));
+	int32		value = array[PG_GETARG_INT32(0)];
 
-	PG_RETURN_INT32(array[beyond]);
+	free(array);
+	PG_RETURN_INT32(value);
 }
 
 /* Overflows a signed integer. */
