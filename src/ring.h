@@ -41,9 +41,9 @@ typedef enum KaGauge
 typedef enum KaPhase
 {
 	KA_PHASE_IDLE,				/* no checkpoint */
-	KA_PHASE_WRITE,				/* buffers; until it is over also every later phase but "sync" */
+	KA_PHASE_WRITE,				/* start, then writing buffers */
 	KA_PHASE_SYNC,				/* fsyncs */
-	KA_PHASE_FINISH				/* WAL files, slots, control file */
+	KA_PHASE_FINISH				/* control file, WAL files, slots */
 } KaPhase;
 
 typedef enum KaKind
@@ -78,13 +78,14 @@ typedef struct KaSample
 typedef struct KaCheckpointRow
 {
 	int64		checkpoint_id;	/* > 0, grows, has gaps where a checkpoint failed */
-	TimestampTz started_at;		/* statistics: when the sampler noticed it */
-	TimestampTz ended_at;		/* 0: unknown (statistics) */
+	TimestampTz started_at;		/* statistics: begin of the sample in which it started */
+	TimestampTz sync_at;		/* start of the fsyncs; 0: unknown (statistics) */
+	TimestampTz finish_at;		/* end of the fsyncs; 0: unknown (statistics) */
+	TimestampTz ended_at;		/* statistics: when the sampler noticed it */
 	int32		kind;			/* KaKind */
 	int16		restartpoint;	/* 0, 1 */
 	int16		source;			/* KaCaptureSource */
-	int32		settled;		/* 1: joined with its samples, will not change any more */
-	int32		unused;
+	int64		settled;		/* 1: joined with its samples, will not change any more */
 	int64		write_ms;		/* ms, as the server logs them */
 	int64		sync_ms;		/* ms */
 	int64		total_ms;		/* ms */

@@ -1,0 +1,53 @@
+/*
+ * guc.c: the settings of the server library, all of them.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+#include "guc.h"
+
+#define MIN_INTERVAL 10			/* ms */
+#define MAX_INTERVAL (60 * 60 * 1000)	/* ms */
+
+int			ka_sample_interval = 1000;
+int			ka_checkpoint_sample_interval = 200;
+int			ka_history_size = 8192;
+
+void
+ka_define_settings(void)
+{
+	DefineCustomIntVariable("kernel_advisor.sample_interval",
+							"Time between two samples while no checkpoint runs.",
+							NULL,
+							&ka_sample_interval,
+							1000, MIN_INTERVAL, MAX_INTERVAL,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("kernel_advisor.checkpoint_sample_interval",
+							"Time between two samples while a checkpoint runs.",
+							"Every checkpoint gets a sample at its start and at its end as well.",
+							&ka_checkpoint_sample_interval,
+							200, MIN_INTERVAL, MAX_INTERVAL,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
+	/*
+	 * What follows takes effect at server start only.  Without shared memory it
+	 * must neither be defined nor be complained about, because the setting may
+	 * well stand in the configuration file.
+	 */
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+
+	DefineCustomIntVariable("kernel_advisor.history_size",
+							"Shared memory for samples and checkpoints.",
+							"Seven eighths hold samples, one eighth holds checkpoints.",
+							&ka_history_size,
+							8192, 256, MAX_KILOBYTES,
+							PGC_POSTMASTER, GUC_UNIT_KB,
+							NULL, NULL, NULL);
+
+	MarkGUCPrefixReserved("kernel_advisor");
+}

@@ -1,0 +1,182 @@
+/*
+ * status.c: one row per part of the advisor: what works, what does not, and
+ * what to do about it.
+ *
+ * A source of the kernel that cannot be read has a row of its own, named after
+ * its file, because what is missing and the remedy differ.  Works without
+ * shared memory, too: then it says how to get it.
+ */
+#include "postgres.h"
+
+#include "access/xlog.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "compat.h"
+#include "counters.h"
+#include "guc.h"
+#include "sampler.h"
+#include "shared.h"
+
+PG_FUNCTION_INFO_V1(ka_status);
+
+#define STATUS_COLS 4
+#define STARTING_MS 10000		/* a sampler that takes longer than this needs help */
+
+/* What stays NULL without a source, and what may bring it back. */
+static const struct
+{
+	const char *columns;
+	const char *hint;
+}			sources[KA_NSOURCES] = {
+	[KA_SRC_VMSTAT] = {"compact_*, allocstall, thp_*", NULL},
+	[KA_SRC_MEMINFO] = {"free_bytes, page_table_bytes, dirty_bytes, writeback_bytes", NULL},
+	[KA_SRC_DISKSTATS] = {"write_ios, write_merges, write_bytes", NULL},
+	[KA_SRC_ZONEINFO] = {"pcp_pages", NULL},
+	[KA_SRC_BUDDYINFO] = {"free_costly_blocks", NULL},
+	[KA_SRC_PRESSURE] = {"pressure_some_us, pressure_full_us",
+	"Pressure stall information needs CONFIG_PSI and, where it is off by default, the boot argument psi=1."},
+	[KA_SRC_HUGEPAGES] = {"hugepages_free", NULL},
+};
+
+static void
+put_status(ReturnSetInfo *result, const char *component, const char *state,
+		   const char *detail, const char *hint)
+{
+	const char *texts[STATUS_COLS] = {component, state, detail, hint};
+	Datum		values[STATUS_COLS] = {0};
+	bool		nulls[STATUS_COLS];
+
+	for (int i = 0; i < STATUS_COLS; i++)
+	{
+		nulls[i] = texts[i] == NULL;
+		if (!nulls[i])
+			values[i] = CStringGetTextDatum(texts[i]);
+	}
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+static void
+status_sampler(ReturnSetInfo *result, const KaShared *shared)
+{
+	uint64		samples;
+	uint64		checkpoints;
+	StringInfoData detail;
+
+	if (!shared->sampler_accepted)
+	{
+		put_status(result, "sampler", "absent",
+				   "there was no room for the background worker when the server started",
+				   "Increase max_worker_processes and restart the server.");
+		return;
+	}
+
+	initStringInfo(&detail);
+	if (shared->sampler_pid == 0)
+	{
+		if (shared->sampler_starts == 0)
+			appendStringInfo(&detail, "the background worker \"%s\" has not started yet", KA_SAMPLER_NAME);
+		else
+			appendStringInfo(&detail, "the background worker \"%s\" ended; the server starts it again",
+							 KA_SAMPLER_NAME);
+		put_status(result, "sampler",
+				   shared->sampler_starts == 0 ? "starting" : "restarting", detail.data,
+				   TimestampDifferenceExceeds(PgStartTime, GetCurrentTimestamp(), STARTING_MS) ?
+				   "If this lasts, the server log says why." : NULL);
+		return;
+	}
+
+	(void) ka_ring_samples_end(&samples);
+	(void) ka_ring_checkpoints_end(&checkpoints);
+	appendStringInfo(&detail,
+					 "a sample every %d ms, every %d ms in a checkpoint; "
+					 UINT64_FORMAT " samples and " UINT64_FORMAT " checkpoints kept, room for "
+					 UINT64_FORMAT " and " UINT64_FORMAT "; started " INT64_FORMAT " times",
+					 ka_sample_interval, ka_checkpoint_sample_interval,
+					 samples, checkpoints,
+					 shared->sample_ring.slots, shared->checkpoint_ring.slots,
+					 shared->sampler_starts);
+	put_status(result, "sampler", "running", detail.data, NULL);
+
+	for (int i = 0; i < KA_NSOURCES; i++)
+	{
+		if (shared->source_errno[i] != 0)
+			put_status(result, ka_counter_file[i], "unreadable",
+					   psprintf("%s; these columns stay null: %s",
+								strerror(shared->source_errno[i]), sources[i].columns),
+					   sources[i].hint);
+	}
+
+	if (shared->save_errno != 0)
+		put_status(result, "history file", "not written",
+				   psprintf("%s: %s", KA_HISTORY_FILE, strerror(shared->save_errno)),
+				   "Samples and checkpoints are lost when the server restarts.");
+}
+
+static void
+status_checkpoint_hook(ReturnSetInfo *result, const KaShared *shared)
+{
+	int64		hooked = shared->captured[KA_SOURCE_HOOK];
+	int64		statistics = shared->captured[KA_SOURCE_STATISTICS];
+	const char *state = "listening";
+	const char *hint = NULL;
+
+	if (!log_checkpoints)
+	{
+		state = "statistics only";
+		hint = "Set log_checkpoints to on: exact times, files and WAL segments of checkpoints come with its messages.";
+	}
+	else if (!ka_checkpointer_logs_compat())
+	{
+		state = "statistics only";
+		hint = "Set log_min_messages to log or lower: the server does not produce the messages of log_checkpoints.";
+	}
+	else if (hooked == 0 && statistics > 0)
+	{
+		state = "statistics only";
+		hint = "Checkpoints happened and no message arrived: another library's log hook may keep them; load pg_kernel_advisor after it.";
+	}
+	else if (hooked > 0)
+		state = "working";
+
+	put_status(result, "checkpoint hook", state,
+			   psprintf("since server start " INT64_FORMAT " checkpoints from the hook, "
+						INT64_FORMAT " from statistics, " INT64_FORMAT " not completed",
+						hooked, statistics, shared->failed),
+			   hint);
+}
+
+Datum
+ka_status(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (result->setDesc->natts != STATUS_COLS)
+		elog(ERROR, "incorrect number of output columns: %d, expected %d",
+			 result->setDesc->natts, STATUS_COLS);
+
+	if (!ka_shared_available())
+		put_status(result, "sampler", "absent",
+				   "the library is not loaded by the server: no samples, no checkpoints; facts() and advise() work",
+				   "Add pg_kernel_advisor to shared_preload_libraries and restart the server.");
+	else
+	{
+		KaShared	shared;
+
+		SpinLockAcquire(&ka_shared->mutex);
+		memcpy(&shared, ka_shared, sizeof(shared));
+		SpinLockRelease(&ka_shared->mutex);
+
+		status_sampler(result, &shared);
+		status_checkpoint_hook(result, &shared);
+	}
+	put_status(result, "reporter", "absent", "not part of this version: history is kept in shared memory and its file only", NULL);
+	put_status(result, "helper", "absent", "not part of this version: commands in advice are for a person to run", NULL);
+	put_status(result, "probe", "absent",
+			   "not part of this version; these columns stay null: pcp_drains, pcp_drained_pages, direct_compact_us, direct_reclaim_us", NULL);
+	return (Datum) 0;
+}

@@ -1,0 +1,211 @@
+/*
+ * views.c: the rings as rows, and reset().
+ *
+ * A call returns what was there when it began: it stops at the position that
+ * was the end then.  Slots are copied in chunks into memory of the call and
+ * formatted after the ring's lock was released.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "storage/fd.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "ring.h"
+#include "shared.h"
+
+PG_FUNCTION_INFO_V1(ka_samples);
+PG_FUNCTION_INFO_V1(ka_checkpoints);
+PG_FUNCTION_INFO_V1(ka_reset);
+
+#define SAMPLE_COLS (4 + KA_NSHOWN_DELTAS + KA_NGAUGES)
+#define CHECKPOINT_COLS (14 + KA_NSHOWN_DELTAS + 4)
+
+/* A row being built, column by column: the order is that of the install script. */
+typedef struct RowBuilder
+{
+	int			column;
+	Datum		values[Max(SAMPLE_COLS, CHECKPOINT_COLS)];
+	bool		nulls[Max(SAMPLE_COLS, CHECKPOINT_COLS)];
+} RowBuilder;
+
+static void
+put(RowBuilder *row, bool known, Datum value)
+{
+	row->nulls[row->column] = !known;
+	row->values[row->column++] = known ? value : (Datum) 0;
+}
+
+static void
+put_int64(RowBuilder *row, int64 value)
+{
+	put(row, value != KA_UNKNOWN, Int64GetDatum(value));
+}
+
+static void
+put_int32(RowBuilder *row, int64 value)
+{
+	put(row, value != KA_UNKNOWN, Int32GetDatum((int32) value));
+}
+
+/* A number that is not known is NaN. */
+static void
+put_float8(RowBuilder *row, double value)
+{
+	put(row, !isnan(value), Float8GetDatum(value));
+}
+
+static void
+put_ms(RowBuilder *row, int64 ms)
+{
+	put(row, ms != KA_UNKNOWN, Float8GetDatum((double) ms));
+}
+
+static void
+put_text(RowBuilder *row, const char *text)
+{
+	put(row, text != NULL, text ? CStringGetTextDatum(text) : (Datum) 0);
+}
+
+static void
+put_row(RowBuilder *row, ReturnSetInfo *result)
+{
+	if (row->column != result->setDesc->natts)
+		elog(ERROR, "incorrect number of output columns: %d, expected %d",
+			 result->setDesc->natts, row->column);
+	tuplestore_putvalues(result->setResult, result->setDesc, row->values, row->nulls);
+	row->column = 0;
+}
+
+static void
+put_sample(RowBuilder *row, const KaSample *sample)
+{
+	put(row, true, TimestampTzGetDatum(sample->at));
+	put_float8(row, sample->interval_us / 1000.0);
+	put_int64(row, sample->checkpoint_id);
+	put_text(row, ka_phase_name[sample->phase]);
+	for (int i = 0; i < (int) KA_NSHOWN_DELTAS; i++)
+		put_int64(row, sample->delta[i]);
+	for (int i = 0; i < KA_NGAUGES; i++)
+	{
+		if (i == KA_G_BACKENDS)
+			put_int32(row, sample->gauge[i]);
+		else
+			put_int64(row, sample->gauge[i]);
+	}
+}
+
+static void
+put_checkpoint(RowBuilder *row, const KaCheckpointRow *checkpoint)
+{
+	put_int64(row, checkpoint->checkpoint_id);
+	put_text(row, ka_kind_name[checkpoint->kind]);
+	put(row, true, BoolGetDatum(checkpoint->restartpoint != 0));
+	put(row, true, TimestampTzGetDatum(checkpoint->started_at));
+	put_ms(row, checkpoint->write_ms);
+	put_ms(row, checkpoint->sync_ms);
+	put_ms(row, checkpoint->total_ms);
+	put_int64(row, checkpoint->buffers_written);
+	put_int32(row, checkpoint->files_synced);
+	put_ms(row, checkpoint->longest_sync_ms);
+	put_int32(row, checkpoint->wal_added);
+	put_int32(row, checkpoint->wal_removed);
+	put_int32(row, checkpoint->wal_recycled);
+	put_int64(row, checkpoint->distance_bytes);
+	for (int i = 0; i < (int) KA_NSHOWN_DELTAS; i++)
+		put_int64(row, checkpoint->delta[i]);
+	put_float8(row, checkpoint->tps_before);
+	put_float8(row, checkpoint->tps_during);
+	put_float8(row, checkpoint->dip_pct);
+	put_text(row, ka_source_name[checkpoint->source]);
+}
+
+Datum
+ka_samples(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	KaSample   *samples;
+	RowBuilder	row;
+	uint64		end;
+	uint64		next = 0;
+
+	ka_shared_require();
+	InitMaterializedSRF(fcinfo, 0);
+
+	samples = palloc(KA_RING_CHUNK * sizeof(KaSample));
+	row.column = 0;
+	end = ka_ring_samples_end(NULL);
+	while (next < end)
+	{
+		int			n = ka_ring_copy_samples(next, samples, KA_RING_CHUNK, &next);
+
+		for (int i = 0; i < n; i++)
+		{
+			if (next - n + i < end)
+			{
+				put_sample(&row, &samples[i]);
+				put_row(&row, result);
+			}
+		}
+		if (n == 0)
+			break;
+		CHECK_FOR_INTERRUPTS();
+	}
+	return (Datum) 0;
+}
+
+Datum
+ka_checkpoints(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	KaCheckpointRow *checkpoints;
+	RowBuilder	row;
+	uint64		end;
+	uint64		next = 0;
+
+	ka_shared_require();
+	InitMaterializedSRF(fcinfo, 0);
+
+	checkpoints = palloc(KA_RING_CHUNK * sizeof(KaCheckpointRow));
+	row.column = 0;
+	end = ka_ring_checkpoints_end(NULL);
+	while (next < end)
+	{
+		int			n = ka_ring_copy_checkpoints(next, checkpoints, KA_RING_CHUNK, &next);
+
+		for (int i = 0; i < n; i++)
+		{
+			if (next - n + i < end)
+			{
+				put_checkpoint(&row, &checkpoints[i]);
+				put_row(&row, result);
+			}
+		}
+		if (n == 0)
+			break;
+		CHECK_FOR_INTERRUPTS();
+	}
+	return (Datum) 0;
+}
+
+Datum
+ka_reset(PG_FUNCTION_ARGS)
+{
+	(void) fcinfo;
+
+	ka_shared_require();
+	ka_ring_reset();
+
+	/* Nor must a crash bring it back; the sampler writes a new file at once. */
+	if (unlink(KA_HISTORY_FILE) != 0 && errno != ENOENT)
+		ereport(WARNING,
+				(errcode_for_file_access(),
+				 errmsg("could not remove file \"%s\": %m", KA_HISTORY_FILE)));
+	ka_sampler_wake();
+
+	PG_RETURN_VOID();
+}
