@@ -8,9 +8,11 @@
 #include "postgres.h"
 
 #include <math.h>
+#include <unistd.h>
 
 #include "fmgr.h"
 #include "funcapi.h"
+#include "miscadmin.h"
 #include "storage/fd.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
