@@ -123,7 +123,7 @@ default_hugepage_size(const char *root)
 	ka_path_init(&path, root);
 	if (ka_path_read(&path, "/proc/meminfo") == 0)
 	{
-		KaSpan		rest = ka_span(path.text, path.length);
+		KaSpan		rest = ka_path_text(&path);
 
 		while (rest.length > 0)
 		{

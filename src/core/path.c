@@ -289,7 +289,7 @@ ka_path_line(KaPath *path, const char *name)
 
 	if (ka_path_read(path, name) < 0)
 		return NULL;
-	line = ka_span(path->text, path->length);
+	line = ka_path_text(path);
 	line = ka_trim(ka_next_line(&line));
 	/* The span lies in our own buffer, so it may be ended there. */
 	path->text[line.at - path->text + line.length] = '\0';
@@ -304,7 +304,7 @@ ka_path_number(KaPath *path, const char *name)
 
 	if (ka_path_read(path, name) < 0)
 		return KA_UNKNOWN;
-	text = ka_trim(ka_span(path->text, path->length));
+	text = ka_trim(ka_path_text(path));
 	return ka_to_number(text, &value) ? value : KA_UNKNOWN;
 }
 

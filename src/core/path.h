@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "ka_base.h"
+#include "scan.h"
 
 /* No file of interest is larger; what is, is refused (-EFBIG). */
 #define KA_FILE_MAX ((size_t) 16 * 1024 * 1024)
@@ -52,6 +53,13 @@ extern int	ka_path_readlink(const char *root, const char *name, char *target, si
 
 /* Reads a whole regular file into path->text, which the next reading reuses. */
 extern int	ka_path_read(KaPath *path, const char *name);
+
+/* The text of the last reading; empty when it failed. */
+static inline KaSpan
+ka_path_text(const KaPath *path)
+{
+	return path->text ? ka_span(path->text, path->length) : ka_span("", 0);
+}
 
 /* The first line of a file without surrounding blanks, in path->text, or NULL. */
 extern const char *ka_path_line(KaPath *path, const char *name);
