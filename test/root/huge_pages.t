@@ -24,9 +24,9 @@ reserve() {
 		echo 3 >/proc/sys/vm/drop_caches
 		echo 1 >/proc/sys/vm/compact_memory
 	done
-	echo "$before" >$pool
-	say "1..0 # SKIP memory is too fragmented for $1 huge pages (try $try)"
-	exit 0
+	skip 'the rest' "memory is too fragmented for $1 huge pages, tried $try times"
+	finish
+	exit
 }
 
 # The postmaster's view, from the kernel: is its shared memory made of huge pages?
