@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Medians and ratios for contrib_tools/bench/overhead.
 
-statistics.py median             numbers, one a line -> their median
-statistics.py ratios BASE TWIN   lines "round variant tps" -> per variant: median tps, the median over the rounds of
+medians.py median             numbers, one a line -> their median
+medians.py ratios BASE TWIN   lines "round variant tps" -> per variant: median tps, the median over the rounds of
                                  tps / tps of BASE in the same round, its 95 % confidence interval, rounds
 
 The interval is that of a median by order statistics: the k-th smallest and the k-th largest ratio, where k is the
