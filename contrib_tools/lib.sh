@@ -199,9 +199,9 @@ explain_failure() {
 	say "FAILED: $what (status $status)"
 	[[ -z $command ]] || say "  command  $command"
 	grep -aE '^not ok|^FAIL|\.\.\. FAILED|(error|fatal|panic): |^E: |Assertion|ERROR: .*Sanitizer|runtime error' "$log" |
-		head -8 | sed 's/^/  why      /' || true
+		head -8 | cut -c 1-300 | sed 's/^/  why      /' || true
 	say "  the last lines of $log:"
-	tail -n 12 "$log" | grep -v '^command failed with status' | sed 's/^/    /' || true
+	tail -n 12 "$log" | grep -v '^command failed with status' | cut -c 1-300 | sed 's/^/    /' || true
 }
 
 # ---------------------------------------------------------------- sources
