@@ -1,0 +1,302 @@
+/*
+ * rules_pools.c: the pools themselves: limits on them, idle pages, NUMA nodes.
+ *
+ * Locks: none.
+ */
+#include "rules.h"
+
+/*
+ * huge_pages.cgroup_limit
+ *
+ * .max counts faults: mmap succeeds, and the first touch beyond the limit
+ * raises SIGBUS.  .rsvd.max counts reservations: mmap fails, `try' falls back
+ * and `on' does not start.
+ */
+
+/* "2MB", as the cgroup's files are named. */
+static const char *
+size_name(const KaView *v, int64_t bytes)
+{
+	return bytes == KA_UNKNOWN ? "<size>" : ka_setting(v->arena, bytes);
+}
+
+/* The limit on the server's page size; after a SIGBUS with an unknown size, the smallest one. */
+static const KaHugetlbLimit *
+relevant_limit(const KaView *v)
+{
+	const KaHugetlbLimit *best = NULL;
+
+	for (size_t i = 0; i < v->facts->nhugetlb; i++)
+	{
+		const KaHugetlbLimit *limit = &v->facts->hugetlb[i];
+
+		if (v->page_size > 0 ? limit->size_bytes == v->page_size :
+			v->failure == KA_FAIL_SIGBUS && limit->limit_bytes != KA_UNKNOWN &&
+			(best == NULL || limit->limit_bytes < best->limit_bytes))
+			best = limit;
+	}
+	return best;
+}
+
+/* Less than the need?  A limit that is not known limits nothing. */
+static bool
+is_below(int64_t limit_bytes, int64_t used_by_others, int64_t needed_bytes)
+{
+	return limit_bytes != KA_UNKNOWN && ka_sub(limit_bytes, used_by_others) < needed_bytes;
+}
+
+static void
+recommend_limit(KaRows *rows, KaAdvice *row, const char *file, int64_t needed_bytes)
+{
+	const KaView *v = rows->view;
+
+	if (needed_bytes == KA_UNKNOWN)
+		return;
+	ka_recommend(rows, row, "%lld", (long long) needed_bytes);
+	if (v->container)
+		ka_command(rows, row, "# in the container's resources, limits and requests:\nhugepages-%s: %lldMi",
+				   v->page_size % GIB == 0 ? ka_printf(v->arena, "%lldGi", (long long) (v->page_size / GIB)) :
+				   ka_printf(v->arena, "%lldMi", (long long) ka_ceil_div(v->page_size, MIB)),
+				   (long long) ka_ceil_div(needed_bytes, MIB));
+	else
+		ka_command(rows, row, "echo %lld > \"/sys/fs/cgroup/$CGROUP/%s\"  # and in each of its ancestors",
+				   (long long) needed_bytes, file);
+}
+
+/* No page may be had at all, or it is not known how many are needed: do without. */
+static void
+do_without(const KaView *v, KaRows *rows, KaSeverity severity)
+{
+	KaAdvice   *row = ka_row(rows, severity, "huge_pages");
+
+	ka_reason(rows, row, "Until the cgroup is granted huge pages, huge_pages = off starts the server on small ones (for initdb: --set huge_pages=off, 16 and later).");
+	ka_set_guc(rows, row, "huge_pages", ka_text(v->facts, KA_PG_HUGE_PAGES), "off", KA_RESTART);
+	ka_saw(rows, row, KA_ERR_SIGNAL);
+}
+
+static void
+after_sigbus(const KaView *v, KaRows *rows, const KaHugetlbLimit *limit, int64_t needed, int64_t planned)
+{
+	bool		likely = v->container || limit != NULL;
+	KaSeverity	severity = likely ? KA_CRITICAL : KA_INFO;
+	int64_t		size = limit ? limit->size_bytes : v->page_size;
+	const char *file = ka_printf(v->arena, "hugetlb.%s.max", size_name(v, size));
+	KaAdvice   *row;
+
+	row = ka_row(rows, severity, file);
+	if (limit && limit->limit_bytes != KA_UNKNOWN)
+	{
+		ka_current(rows, row, "%lld", (long long) limit->limit_bytes);
+		ka_reason(rows, row, "The server died of SIGBUS at the touch of a huge page: its cgroup may have %s of them%s%s, mmap does not check that, so a successful start proves nothing.",
+				  ka_human(v->arena, limit->limit_bytes),
+				  limit->at ? ka_printf(v->arena, " (set at %s)", limit->at) : "",
+				  needed == KA_UNKNOWN ? "" : ka_printf(v->arena, " and the server needs %s", ka_human(v->arena, needed)));
+	}
+	else
+		ka_reason(rows, row, likely ?
+				  "SIGBUS in a container means that a huge page was mapped and the cgroup refused it: request enough of them, or set huge_pages = off; hugetlb.*.max of this cgroup and of every ancestor tells." :
+				  "SIGBUS can be a huge page that the cgroup refused: look at hugetlb.*.max of its cgroup and every ancestor, at the pool of each NUMA node, and for memory errors in dmesg.");
+	recommend_limit(rows, row, file, planned);
+	ka_saw(rows, row, KA_ERR_SIGNAL);
+	ka_saw(rows, row, KA_ERR_AFTER);
+	ka_saw(rows, row, KA_ERR_BYTES);
+	ka_observed(rows, row, "limit_bytes", limit ? limit->limit_bytes : KA_UNKNOWN);
+	ka_observed(rows, row, "rsvd_limit_bytes", limit ? limit->rsvd_limit_bytes : KA_UNKNOWN);
+	ka_observed(rows, row, "usage_bytes", limit ? limit->usage_bytes : KA_UNKNOWN);
+	if (needed != KA_UNKNOWN)
+		ka_limit_named(rows, row, "needed_bytes", (double) needed);
+	if (likely && (planned == KA_UNKNOWN || (limit && limit->limit_bytes == 0)))
+		do_without(v, rows, severity);
+}
+
+void
+ka_rule_cgroup_limit(const KaView *v, KaRows *rows)
+{
+	const KaHugetlbLimit *limit = relevant_limit(v);
+	int64_t		needed = v->need_least != KA_UNKNOWN && v->page_size > 0 ? ka_mul(v->need_least, v->page_size) : KA_UNKNOWN;
+	int64_t		planned = needed != KA_UNKNOWN ? ka_mul(v->need_plan, v->page_size) : KA_UNKNOWN;
+	int64_t		others;
+	bool		refused,
+				killed;
+	KaSeverity	severity;
+	const char *file;
+	KaAdvice   *row;
+
+	if (v->asks == KA_NO || !v->mmap)
+		return;
+	if (v->failure == KA_FAIL_SIGBUS)
+	{
+		after_sigbus(v, rows, limit, needed, planned);
+		return;
+	}
+	if (limit == NULL || needed == KA_UNKNOWN)
+		return;
+
+	/* Its own pages are in the usage when it is on huge pages, perhaps when that is not known. */
+	others = v->on_huge == KA_NO ? ka_or_zero(limit->usage_bytes) : 0;
+	refused = is_below(limit->rsvd_limit_bytes, others, needed);
+	killed = is_below(limit->limit_bytes, others, needed) && !refused;
+	if (!refused && !killed)
+		return;
+
+	if (v->insists || (killed && v->on_huge == KA_YES) || (killed && v->asks == KA_YES && v->enough == KA_YES))
+		severity = KA_CRITICAL;
+	else if (v->enough == KA_NO)
+		severity = KA_INFO;		/* no pages to be refused: it falls back before */
+	else
+		severity = KA_WARNING;
+	file = ka_printf(v->arena, "hugetlb.%s.%s", size_name(v, v->page_size), refused ? "rsvd.max" : "max");
+	row = ka_row(rows, severity, file);
+	ka_current(rows, row, "%lld", (long long) (refused ? limit->rsvd_limit_bytes : limit->limit_bytes));
+	ka_reason(rows, row, "The server needs %s%s of huge pages and its cgroup may %s %s%s: %s.",
+			  v->shared_exact ? "" : "at least ", ka_human(v->arena, needed), refused ? "reserve" : "use",
+			  ka_human(v->arena, refused ? limit->rsvd_limit_bytes : limit->limit_bytes),
+			  limit->at ? ka_printf(v->arena, " (set at %s)", limit->at) : "",
+			  refused ? (v->insists ? "it does not start" : "it falls back to small pages, however large the pool is") :
+			  "it starts, and dies of SIGBUS at the first page beyond, so a successful start proves nothing");
+	recommend_limit(rows, row, file, planned);
+	ka_observed(rows, row, "limit_bytes", limit->limit_bytes);
+	ka_observed(rows, row, "rsvd_limit_bytes", limit->rsvd_limit_bytes);
+	ka_observed(rows, row, "usage_bytes", limit->usage_bytes);
+	ka_limit_named(rows, row, "needed_bytes", (double) needed);
+	ka_saw_pool(rows, row);
+	if (limit->limit_bytes == 0 && severity != KA_INFO)
+		do_without(v, rows, severity);
+}
+
+/*
+ * huge_pages.pool_wasted
+ */
+
+/* Pages of this pool that this server will take: it asks, and is not on them yet. */
+static int64_t
+waiting_pages(const KaView *v, const KaPool *pool)
+{
+	if (pool->size_bytes != v->page_size || v->on_huge == KA_YES || v->need_plan == KA_UNKNOWN)
+		return 0;
+	if (v->asks == KA_YES)
+		return v->on_huge == KA_MAYBE && v->pool_taken >= v->need_least ? 0 : v->need_plan;
+	return v->worth == KA_YES ? v->need_plan : 0;
+}
+
+/* Idle only because the pool is too small, or for all that is known. */
+static bool
+is_short_or_unknown(const KaView *v, const KaPool *pool)
+{
+	if (pool->size_bytes != v->page_size || v->on_huge == KA_YES)
+		return false;
+	if (v->enough == KA_NO)
+		return v->asks != KA_NO || v->worth == KA_YES;
+	return v->asks == KA_YES && v->need_plan == KA_UNKNOWN && v->mmap;
+}
+
+void
+ka_rule_pool_wasted(const KaView *v, KaRows *rows)
+{
+	for (size_t i = 0; i < v->facts->npools; i++)
+	{
+		const KaPool *pool = &v->facts->pools[i];
+		int64_t		consumers = ka_consumers(v, pool->size_bytes);
+		int64_t		waiting,
+					taken,
+					kept,
+					idle,
+					bytes;
+		KaAdvice   *row;
+
+		if (pool->size_bytes <= 0 || pool->total == KA_UNKNOWN || pool->free == KA_UNKNOWN ||
+			is_short_or_unknown(v, pool))
+			continue;
+		waiting = waiting_pages(v, pool);
+		taken = ka_add(ka_sub(pool->total, pool->free), ka_or_zero(pool->reserved));
+		kept = ka_max(ka_add(taken, waiting),
+					  ka_add(consumers, pool->size_bytes == v->page_size && v->on_huge == KA_YES ?
+							 ka_max(v->need_plan, 0) : waiting));
+		idle = ka_sub(pool->total, kept);
+		bytes = ka_mul(idle, pool->size_bytes);
+		if ((double) idle < KA_LIMIT(POOL_WASTED_PAGES) || (double) bytes < KA_LIMIT(POOL_WASTED_BYTES) ||
+			(double) idle * 100 <= (double) kept * KA_LIMIT(POOL_WASTED_PCT))
+			continue;
+
+		row = ka_row(rows, (double) bytes >= KA_LIMIT(POOL_WASTED_WARN) ? KA_WARNING : KA_INFO,
+					 ka_pool_subject(v, pool->size_bytes));
+		ka_reason(rows, row, "%lld of %lld pages of %s are idle, reserved by nobody: %s of RAM that nothing else can use.",
+				  (long long) idle, (long long) pool->total, ka_human(v->arena, pool->size_bytes), ka_human(v->arena, bytes));
+		ka_set_pool(rows, row, pool->size_bytes, ka_min(kept, ka_sub(pool->total, ka_or_zero(pool->surplus))));
+		ka_observed(rows, row, "pool_total", pool->total);
+		ka_observed(rows, row, "pool_free", pool->free);
+		ka_observed(rows, row, "pool_reserved", pool->reserved);
+		ka_observed(rows, row, "idle_pages", idle);
+		ka_observed(rows, row, "idle_bytes", bytes);
+		ka_limit(rows, row, KA_T_POOL_WASTED_PCT);
+		ka_limit(rows, row, KA_T_POOL_WASTED_PAGES);
+		ka_limit(rows, row, KA_T_POOL_WASTED_BYTES);
+	}
+}
+
+/*
+ * huge_pages.numa
+ */
+
+/* Does the node have memory, as far as is known? */
+static bool
+has_memory(const KaFacts *f, int64_t node)
+{
+	for (size_t i = 0; i < f->nnuma; i++)
+	{
+		if (f->numa[i].node == node)
+			return f->numa[i].total_bytes != 0;
+	}
+	return true;
+}
+
+void
+ka_rule_pool_numa(const KaView *v, KaRows *rows)
+{
+	for (size_t i = 0; i < v->facts->npools; i++)
+	{
+		const KaPool *pool = &v->facts->pools[i];
+		const KaNodePool *least = NULL,
+				   *most = NULL;
+		int64_t		nodes = 0,
+					sum = 0;
+		const char *subject;
+		KaAdvice   *row;
+
+		for (size_t j = 0; j < pool->nnodes; j++)
+		{
+			const KaNodePool *node = &pool->nodes[j];
+
+			if (node->total == KA_UNKNOWN || !has_memory(v->facts, node->node))
+				continue;
+			nodes++;
+			sum = ka_add(sum, node->total);
+			if (least == NULL || node->total < least->total)
+				least = node;
+			if (most == NULL || node->total > most->total)
+				most = node;
+		}
+		/* Fewer than two pages a node cannot be spread any better. */
+		if (nodes < 2 || pool->size_bytes <= 0 || sum / 2 < nodes ||
+			(double) most->total < KA_LIMIT(NUMA_POOL_RATIO) * (double) least->total)
+			continue;
+
+		subject = ka_printf(v->arena, "node%lld.hugepages-%lldkB.nr_hugepages",
+							(long long) least->node, (long long) (pool->size_bytes / KIB));
+		row = ka_row(rows, least->total == 0 ? KA_WARNING : KA_INFO, subject);
+		ka_current(rows, row, "%lld", (long long) least->total);
+		ka_reason(rows, row, "The pool of %s pages is uneven: node %lld has %lld and node %lld has %lld of them; what the one lacks is read from the other's memory, and only the per-node files under /sys keep such a split.",
+				  ka_human(v->arena, pool->size_bytes), (long long) least->node, (long long) least->total,
+				  (long long) most->node, (long long) most->total);
+		if (v->may_set && !v->exhausted)
+		{
+			ka_recommend(rows, row, "%lld", (long long) (sum / nodes));
+			ka_host_command(rows, row, "echo %lld > /sys/devices/system/node/node%lld/hugepages/hugepages-%lldkB/nr_hugepages",
+							(long long) (sum / nodes), (long long) least->node, (long long) (pool->size_bytes / KIB));
+		}
+		ka_observed(rows, row, "least_pages", least->total);
+		ka_observed(rows, row, "most_pages", most->total);
+		ka_observed(rows, row, "nodes", nodes);
+		ka_limit(rows, row, KA_T_NUMA_POOL_RATIO);
+	}
+}
