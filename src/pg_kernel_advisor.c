@@ -17,8 +17,6 @@
 
 KA_MODULE_MAGIC("pg_kernel_advisor", "1.0");
 
-extern PGDLLEXPORT void _PG_init(void);
-
 void
 _PG_init(void)
 {
