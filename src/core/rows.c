@@ -284,9 +284,9 @@ is_plain(const char *text)
 	return true;
 }
 
-/* What keeps a value over a reboot: the own file, or the file that would win over it. */
-static const char *
-persist(const KaRows *rows, KaSysctl knob, int64_t value)
+/* A line in the own file, or an edit of the file that would win over it. */
+const char *
+ka_persist(const KaRows *rows, KaSysctl knob, int64_t value)
 {
 	const char *name = ka_sysctl_info[knob].name;
 	const KaBootSysctl *boot = &rows->view->facts->boot[knob];
@@ -314,7 +314,7 @@ ka_set_knob(KaRows *rows, KaAdvice *row, KaSysctl knob, int64_t value)
 		return;
 	ka_recommend(rows, row, "%lld", (long long) value);
 	ka_host_command(rows, row, "sysctl -w %s=%lld && %s",
-					info->name, (long long) value, persist(rows, knob, value));
+					info->name, (long long) value, ka_persist(rows, knob, value));
 }
 
 const char *

@@ -123,6 +123,8 @@ typedef struct KaView
 	const char *on_huge_why;	/* how that is known */
 	KaTri		enough;			/* pages for this server */
 	int64_t		target;			/* pages of the pool that is recommended, or KA_UNKNOWN */
+	const KaPool *other_pool;	/* of another size, free and large enough */
+	bool		cgroup_short;	/* a hugetlb limit is below the need */
 	bool		fits;			/* that pool leaves RAM for the rest */
 	bool		reserve;		/* a pool is still to be reserved or enlarged */
 
@@ -194,6 +196,9 @@ extern void ka_set_guc(KaRows *rows, KaAdvice *row, const char *name, const char
 
 /* A shell command on the host's kernel: dropped or marked as above. */
 extern void ka_host_command(KaRows *rows, KaAdvice *row, const char *format,...) KA_PRINTF(3, 4);
+
+/* What keeps a value over a reboot, as a shell command. */
+extern const char *ka_persist(const KaRows *rows, KaSysctl knob, int64_t value);
 
 /* Puts a line before the command, when there is one; after the remark on the host. */
 extern void ka_command_before(KaRows *rows, KaAdvice *row, const char *line);

@@ -72,7 +72,7 @@ ka_rule_compaction_policy(const KaView *v, KaRows *rows)
 	if (v->large_folios != KA_YES || v->stall_rate < KA_LIMIT(STALL_POLICY) || v->thp_explains)
 		return;
 
-	severity = !new_kernel && proven && v->stall_rate >= KA_LIMIT(STALL_POLICY_WARN) ? KA_WARNING : KA_INFO;
+	severity = !new_kernel && proven && !v->exhausted && v->stall_rate >= KA_LIMIT(STALL_POLICY_WARN) ? KA_WARNING : KA_INFO;
 	row = ka_row(rows, severity, ka_sysctl_info[KA_KNOB_EXTFRAG_THRESHOLD].name);
 	if (threshold >= 1000)
 	{

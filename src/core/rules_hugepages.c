@@ -281,21 +281,6 @@ recommend_size(KaRows *rows, KaAdvice *row, int64_t size_bytes)
 	ka_observed(rows, row, "shared_memory_bytes", v->shared);
 }
 
-/* Another pool that has this server's whole segment free. */
-static const KaPool *
-other_pool(const KaView *v)
-{
-	for (size_t i = 0; i < v->facts->npools; i++)
-	{
-		const KaPool *pool = &v->facts->pools[i];
-
-		if (pool->size_bytes > 0 && pool->size_bytes != v->page_size && v->shared_plan > 0 && pool->free > 0 &&
-			ka_sub(pool->free, ka_or_zero(pool->reserved)) >= ka_ceil_div(v->shared_plan, pool->size_bytes))
-			return pool;
-	}
-	return NULL;
-}
-
 /* Before 14 only the kernel's default counts. */
 static const char *
 before_14(const KaView *v)
@@ -307,7 +292,7 @@ before_14(const KaView *v)
 static bool
 size_mismatch(const KaView *v, KaRows *rows)
 {
-	const KaPool *other = v->on_huge != KA_YES && v->enough != KA_YES ? other_pool(v) : NULL;
+	const KaPool *other = v->other_pool;
 	bool		missing = v->failure == KA_FAIL_HUGE_SIZE ||
 		(v->facts->npools > 0 && v->on_huge != KA_YES && ka_pool(v->facts, v->page_size) == NULL);
 	KaAdvice   *row;
@@ -401,14 +386,17 @@ ka_rule_fallback(const KaView *v, KaRows *rows)
 		wrong_segment(v, rows);
 		return;
 	}
-	if (v->asks != KA_YES || v->on_huge != KA_NO || v->down)
+	if (v->asks != KA_YES || v->on_huge != KA_NO || (!v->running && !ka_is(v->facts, KA_PG_HUGE_PAGES_STATUS, "off")))
 		return;
 	if (v->insists && v->enough != KA_YES)
 		return;					/* pool_short: it will not start */
 
 	row = ka_row(rows, v->worth == KA_YES ? KA_WARNING : KA_INFO, "huge_pages");
 	ka_set_guc(rows, row, "huge_pages", ka_text(v->facts, KA_PG_HUGE_PAGES), NULL, KA_NONE);
-	if (v->enough == KA_YES)
+	if (v->enough == KA_YES && v->cgroup_short)
+		ka_reason(rows, row, "huge_pages is %s and the server runs on small pages: the pool is large enough, but its cgroup may not have that many.",
+				  ka_text(v->facts, KA_PG_HUGE_PAGES));
+	else if (v->enough == KA_YES)
 	{
 		ka_reason(rows, row, "huge_pages is %s, the server runs on small pages, and by now %s are available: a restart takes them.",
 				  ka_text(v->facts, KA_PG_HUGE_PAGES), pages_text(v, v->pool_available));
@@ -450,10 +438,13 @@ static void
 depends_on_connections(const KaView *v, KaRows *rows)
 {
 	KaAdvice   *row = ka_row(rows, KA_INFO, ka_pool_subject(v, v->page_size));
+	double		gain = KA_LIMIT(WORTH_GAIN);
 
+	if ((double) v->total * KA_LIMIT(WORTH_GAIN_PCT) / 100 > gain)
+		gain = (double) v->total * KA_LIMIT(WORTH_GAIN_PCT) / 100;
 	ka_reason(rows, row, "The server needs %s; they pay from about %lld connections on, each saves up to %s of page tables.",
 			  pages_text(v, v->need_plan),
-			  (long long) ka_ceil_div((int64_t) KA_LIMIT(WORTH_GAIN), ka_max(v->backend_tables, 1)),
+			  (long long) ka_ceil_div(ka_round(gain), ka_max(v->backend_tables, 1)),
 			  ka_human(v->arena, v->backend_tables));
 	ka_set_pool(rows, row, v->page_size, KA_UNKNOWN);
 	saw_gain(rows, row);
@@ -467,7 +458,7 @@ reserve_pool(const KaView *v, KaRows *rows)
 	KaAdvice   *row = ka_row(rows, possible ? KA_WARNING : KA_INFO,
 							 ka_pool_subject(v, v->page_size));
 
-	ka_reason(rows, row, "The server runs on small pages; %s (%s of RAM, which shared memory takes anyway) save %s%s.",
+	ka_reason(rows, row, "The server is not on huge pages; %s (%s of RAM, which shared memory takes anyway) would save %s%s.",
 			  pages_text(v, v->target),
 			  ka_human(v->arena, v->target != KA_UNKNOWN && v->page_size > 0 ? ka_mul(v->target, v->page_size) : v->shared_plan),
 			  gain_text(v), obstacle(v));

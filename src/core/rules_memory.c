@@ -214,8 +214,9 @@ ka_rule_memory_overcommit(const KaView *v, KaRows *rows)
 				  v->pools_bytes > 0 ? ka_printf(v->arena, " (%s in pools do not count)", ka_human(v->arena, v->pools_bytes)) : "");
 	ka_set_knob(rows, row, knob, value);
 	if (c.more_pool > 0 && v->default_pool && row && row->recommended)
-		ka_host_command(rows, row, "sysctl -w %s=%lld vm.nr_hugepages=%lld",
-						ka_sysctl_info[knob].name, (long long) value, (long long) v->target);
+		ka_host_command(rows, row, "sysctl -w %s=%lld vm.nr_hugepages=%lld && %s && %s",
+						ka_sysctl_info[knob].name, (long long) value, (long long) v->target,
+						ka_persist(rows, knob, value), ka_persist(rows, KA_KNOB_NR_HUGEPAGES, v->target));
 	saw_commit(rows, row, &c, committed, limit);
 }
 

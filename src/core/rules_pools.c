@@ -105,7 +105,7 @@ after_sigbus(const KaView *v, KaRows *rows, const KaHugetlbLimit *limit, int64_t
 	ka_observed(rows, row, "usage_bytes", limit ? limit->usage_bytes : KA_UNKNOWN);
 	if (needed != KA_UNKNOWN)
 		ka_limit_named(rows, row, "needed_bytes", (double) needed);
-	if (likely && (planned == KA_UNKNOWN || (limit && limit->limit_bytes == 0)))
+	if (likely && (limit == NULL || limit->limit_bytes <= 0 || (v->down && planned == KA_UNKNOWN)))
 		do_without(v, rows, severity);
 }
 
@@ -183,6 +183,8 @@ waiting_pages(const KaView *v, const KaPool *pool)
 static bool
 is_short_or_unknown(const KaView *v, const KaPool *pool)
 {
+	if (pool == v->other_pool)
+		return true;			/* huge_pages.page_size says how to use it */
 	if (pool->size_bytes != v->page_size || v->on_huge == KA_YES)
 		return false;
 	if (v->enough == KA_NO)

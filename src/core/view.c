@@ -239,7 +239,10 @@ view_shared(KaView *v)
 
 	if (v->failure == KA_FAIL_HUGE || v->failure == KA_FAIL_SEGMENT)
 		asked = ka_int(f, KA_ERR_BYTES);
-	v->shared = ka_max(ka_int(f, KA_PG_SHARED_MEMORY), asked);
+	v->shared = ka_int(f, KA_PG_SHARED_MEMORY);
+	/* What a huge page attempt prints is rounded up; the unrounded size is better. */
+	if (v->shared <= 0 || v->page_size <= 0 || asked < v->shared || asked - v->shared >= v->page_size)
+		v->shared = ka_max(v->shared, asked);
 	v->shared_exact = v->shared > 0;
 	v->shared_plan = v->shared;
 	if (!v->shared_exact)

@@ -200,6 +200,40 @@ view_target(KaView *v)
 		v->fits = ka_percent(bytes, v->total) <= 100 - KA_LIMIT(RAM_LEFT_PCT);
 }
 
+/* Another pool that has the whole segment free, when the server's own has not. */
+static const KaPool *
+other_pool(const KaView *v)
+{
+	if (v->asks == KA_NO || !v->mmap || v->on_huge == KA_YES || v->enough == KA_YES)
+		return NULL;
+	for (size_t i = 0; i < v->facts->npools; i++)
+	{
+		const KaPool *pool = &v->facts->pools[i];
+
+		if (pool->size_bytes > 0 && pool->size_bytes != v->page_size && v->shared_plan > 0 && pool->free > 0 &&
+			ka_sub(pool->free, ka_or_zero(pool->reserved)) >= ka_ceil_div(v->shared_plan, pool->size_bytes))
+			return pool;
+	}
+	return NULL;
+}
+
+static bool
+is_limited(const KaView *v)
+{
+	int64_t		needed = ka_mul(v->need_least, v->page_size);
+
+	for (size_t i = 0; i < v->facts->nhugetlb && v->need_least != KA_UNKNOWN; i++)
+	{
+		const KaHugetlbLimit *limit = &v->facts->hugetlb[i];
+
+		if (limit->size_bytes == v->page_size &&
+			((limit->limit_bytes != KA_UNKNOWN && limit->limit_bytes < needed) ||
+			 (limit->rsvd_limit_bytes != KA_UNKNOWN && limit->rsvd_limit_bytes < needed)))
+			return true;
+	}
+	return false;
+}
+
 void
 ka_view_hugepages(KaView *v)
 {
@@ -209,6 +243,8 @@ ka_view_hugepages(KaView *v)
 	view_status(v);
 	view_enough(v);
 	view_target(v);
+	v->other_pool = other_pool(v);
+	v->cgroup_short = is_limited(v);
 
 	v->reserve = !v->managed && v->supports && v->fits && !v->exhausted && v->on_huge == KA_NO &&
 		v->enough != KA_YES && (v->worth == KA_YES || v->failure == KA_FAIL_HUGE);
