@@ -6,6 +6,7 @@
 #
 # The top Makefile includes this file.  Without a pg_config the same targets
 # work as `make -f test/module.mk unit`, from the top of the source tree.
+# The machines that tests read are made by test/fixtures/make_machine.py.
 # test/unit/test_*.c and test/fuzz/fuzz_*.c are picked up by their names.
 
 PKG_CONFIG ?= pkg-config
@@ -54,11 +55,18 @@ $(UNIT_BIN)/$(1)/fuzz_%: $(UNIT_BIN)/$(1)/test/fuzz/fuzz_%.o $(UNIT_BIN)/$(1)/co
 endef
 $(foreach build,asan plain fuzz,$(eval $(call unit_build,$(build))))
 
-unit: $(addprefix $(UNIT_BIN)/asan/,$(UNIT_TESTS))
+# Copies of machines: build products, because of the names in /sys/dev/block.
+$(UNIT_BIN)/machines/made: test/fixtures/make_machine.py $(shell find test/fixtures/machines -type f 2>/dev/null)
+	@rm -rf $(UNIT_BIN)/machines
+	python3 test/fixtures/make_machine.py $(UNIT_BIN)/machines
+	python3 test/fixtures/make_machine.py --large $(UNIT_BIN)/machines/large-6.12
+	@touch $@
+
+unit: $(addprefix $(UNIT_BIN)/asan/,$(UNIT_TESTS)) $(UNIT_BIN)/machines/made
 	@ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
 		test/run_unit $(addprefix $(UNIT_BIN)/asan/,$(UNIT_TESTS))
 
-unit-valgrind: $(addprefix $(UNIT_BIN)/plain/,$(UNIT_TESTS))
+unit-valgrind: $(addprefix $(UNIT_BIN)/plain/,$(UNIT_TESTS)) $(UNIT_BIN)/machines/made
 	@test/run_unit -w 'valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,possible' \
 		$(addprefix $(UNIT_BIN)/plain/,$(UNIT_TESTS))
 
@@ -70,4 +78,4 @@ clean-unit:
 	rm -rf $(UNIT_BIN)
 
 .PHONY: unit unit-valgrind fuzz clean-unit
-.PRECIOUS: $(UNIT_BIN)/%.o
+.PRECIOUS: $(UNIT_BIN)/asan/%.o $(UNIT_BIN)/plain/%.o $(UNIT_BIN)/fuzz/%.o

@@ -68,7 +68,8 @@ ka_bracketed(KaPath *path, const char *name)
 
 /*
  * MemTotal is the sum of the zones' managed pages, so their quotient is the
- * page size of a copy.  Anything that is not near a power of two is not one.
+ * page size of a copy.  A balloon may spoil that:
+ * what is not within 2 % of a page size says nothing.
  */
 static int64_t
 page_size_of_copy(KaPath *path)
@@ -104,7 +105,7 @@ page_size_of_copy(KaPath *path)
 	{
 		double		quotient = (double) total / (double) managed / (double) size;
 
-		if (quotient > 0.9 && quotient < 1.1)
+		if (quotient > 0.98 && quotient < 1.02)
 			return size;
 	}
 	return KA_UNKNOWN;
@@ -168,7 +169,7 @@ ka_unescape(KaSpan span, char *name, size_t size)
 				taken = 4;
 			}
 		}
-		if (n + 1 >= size)
+		if (c == '\0' || n + 1 >= size)
 			return false;
 		name[n++] = c;
 		span = ka_skip(span, taken);
@@ -200,7 +201,7 @@ ka_find_mount(KaSpan mountinfo, const char *name, KaMount *mount)
 
 		if (!ka_parse_mount(ka_next_line(&mountinfo), &one) ||
 			!ka_unescape(one.point, point, sizeof(point)) ||
-			!ka_is_below(name, point) || strlen(point) < longest)
+			point[0] != '/' || !ka_is_below(name, point) || strlen(point) < longest)
 			continue;
 		longest = strlen(point);
 		*mount = one;

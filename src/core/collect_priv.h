@@ -39,7 +39,7 @@ typedef struct KaMount
 
 extern bool ka_parse_mount(KaSpan line, KaMount *mount);
 
-/* Undoes \040 and the like; false: it does not fit. */
+/* Undoes \040 and the like; false: it does not fit, or has a NUL. */
 extern bool ka_unescape(KaSpan span, char *name, size_t size);
 
 /* The mount that holds a resolved name: the last one of the longest mount points. */

@@ -12,7 +12,8 @@
  * fails is printed with its place and both values, and the test goes on; a
  * REQUIRE that fails ends the test.  One line per test on stdout, "ok" or
  * "FAIL"; the exit code is 1 when any test failed.  An argument selects the
- * tests whose names contain it.
+ * tests whose names contain it.  A test that goes through a table says with
+ * NOTE(format, ...) which row it is at.
  */
 #ifndef KA_TEST_H
 #define KA_TEST_H
@@ -37,6 +38,10 @@ static KaTest *ka_test_first;
 static KaTest **ka_test_last = &ka_test_first;
 static int	ka_test_failures;	/* of the test that runs */
 static jmp_buf ka_test_end;
+static char ka_test_note[256];	/* where in its table a test is */
+
+/* Says where a loop over a table is; printed when a check fails. */
+#define NOTE(...) snprintf(ka_test_note, sizeof(ka_test_note), __VA_ARGS__)
 
 /* Registers itself before main(), in the order of the file. */
 #define TEST(test) \
@@ -64,13 +69,21 @@ static jmp_buf ka_test_end;
 			longjmp(ka_test_end, 1); \
 	} while (0)
 
+static inline void
+ka_fail(void)
+{
+	ka_test_failures++;
+	if (ka_test_note[0])
+		printf("#   at %s\n", ka_test_note);
+}
+
 static inline bool
 ka_check(bool good, const char *file, int line, const char *what)
 {
 	if (good)
 		return true;
 	printf("# %s:%d: not true: %s\n", file, line, what);
-	ka_test_failures++;
+	ka_fail();
 	return false;
 }
 
@@ -80,7 +93,7 @@ ka_check_int(int64_t actual, int64_t expected, const char *file, int line, const
 	if (actual == expected)
 		return true;
 	printf("# %s:%d: %s is %" PRId64 ", expected %" PRId64 "\n", file, line, what, actual, expected);
-	ka_test_failures++;
+	ka_fail();
 	return false;
 }
 
@@ -90,7 +103,7 @@ ka_check_real(double actual, double expected, double tolerance, const char *file
 	if (fabs(actual - expected) <= tolerance)	/* false for NaN */
 		return true;
 	printf("# %s:%d: %s is %.9g, expected %.9g\n", file, line, what, actual, expected);
-	ka_test_failures++;
+	ka_fail();
 	return false;
 }
 
@@ -102,7 +115,7 @@ ka_check_str(const char *actual, const char *expected, const char *file, int lin
 	printf("# %s:%d: %s is %s%s%s, expected %s%s%s\n", file, line, what,
 		   actual ? "\"" : "", actual ? actual : "NULL", actual ? "\"" : "",
 		   expected ? "\"" : "", expected ? expected : "NULL", expected ? "\"" : "");
-	ka_test_failures++;
+	ka_fail();
 	return false;
 }
 
@@ -115,11 +128,23 @@ ka_fixtures(void)
 	return directory ? directory : "test/fixtures";
 }
 
+/* The root directory of a copied machine: see test/fixtures/make_machine.py. */
+static inline const char *
+ka_machine(const char *name)
+{
+	static char root[512];
+	const char *directory = getenv("KA_MACHINES");
+
+	snprintf(root, sizeof(root), "%s/%s", directory ? directory : "test/bin/machines", name);
+	return root;
+}
+
 /* True when no check failed; a function of its own because of longjmp. */
 static bool
 ka_run(const KaTest *test)
 {
 	ka_test_failures = 0;
+	ka_test_note[0] = '\0';
 	if (setjmp(ka_test_end) == 0)
 		test->run();
 	return ka_test_failures == 0;
