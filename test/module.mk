@@ -20,7 +20,7 @@ UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -fno-omit-frame-pointer -MMD -
 	-Isrc/core -Itest/unit -Icontrib_tools/kernel_advisor $(shell $(PKG_CONFIG) --cflags $(UNIT_LIBRARIES))
 UNIT_LIBS = $(shell $(PKG_CONFIG) --libs $(UNIT_LIBRARIES)) -lm
 
-UNIT_SOURCES = $(sort $(wildcard src/core/*.c) $(wildcard contrib_tools/kernel_advisor/json.c))
+UNIT_SOURCES = $(sort $(wildcard src/core/*.c) $(wildcard $(addprefix contrib_tools/kernel_advisor/,json.c errortext.c)))
 UNIT_TESTS = $(patsubst test/unit/%.c,%,$(sort $(wildcard test/unit/test_*.c)))
 FUZZERS = $(patsubst test/fuzz/%.c,%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
 
