@@ -28,6 +28,11 @@
 #define KA_MODULE_MAGIC(module, release) PG_MODULE_MAGIC
 #endif
 
+/* 16: fmgr.h declares it. */
+#if PG_VERSION_NUM < 160000
+extern PGDLLEXPORT void _PG_init(void);
+#endif
+
 /* 17: an extension can name its wait events (in a process with shared memory). */
 static inline uint32
 ka_wait_event_compat(const char *name)
@@ -52,6 +57,17 @@ ka_checkpointer_proc_compat(void)
 	Latch	   *latch = *(Latch *volatile *) &ProcGlobal->checkpointerLatch;
 
 	return latch == NULL ? NULL : (PGPROC *) ((char *) latch - offsetof(PGPROC, procLatch));
+#endif
+}
+
+/* Transactions of a database, as far as its backends have reported them. */
+static inline int64
+ka_transactions_compat(const PgStat_StatDBEntry *entry)
+{
+#if PG_VERSION_NUM >= 160000
+	return entry->xact_commit + entry->xact_rollback;
+#else
+	return entry->n_xact_commit + entry->n_xact_rollback;
 #endif
 }
 

@@ -247,7 +247,7 @@ read_transactions(void)
 	{
 		Database   *database = &databases[i];
 		PgStat_StatDBEntry *entry = pgstat_fetch_stat_dbentry(database->oid);
-		int64		total = entry ? entry->n_xact_commit + entry->n_xact_rollback : 0;
+		int64		total = entry ? ka_transactions_compat(entry) : 0;
 
 		if (database->transactions != KA_UNKNOWN)
 		{
