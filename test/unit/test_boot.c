@@ -4,6 +4,11 @@
  * Machines: test/fixtures/make_machine.py.  Precedence: sysctl.d(5),
  * tmpfiles.d(5) and sysctl(8).
  */
+#define _GNU_SOURCE 1
+
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "boot.h"
 #include "collect.h"
 #include "ka_test.h"
@@ -83,6 +88,56 @@ TEST(a_container_s_files_do_not_count)
 		CHECK(!facts.boot[knob].known);
 	CHECK(!facts.boot_thp_known);
 	ka_malloc_free(&arena);
+}
+
+static void
+put(const char *root, const char *name, const char *text, mode_t mode)
+{
+	char		full[512];
+	FILE	   *file;
+
+	snprintf(full, sizeof(full), "%s%s", root, name);
+	file = fopen(full, "w");
+	REQUIRE(file != NULL);
+	fputs(text, file);
+	fclose(file);
+	chmod(full, mode);
+}
+
+/* What a file might say that we may not read is not known; what comes after it is. */
+TEST(an_unreadable_file)
+{
+	char		root[] = "/tmp/ka_boot.XXXXXX";
+	char		name[512];
+	KaSource	source = {.root = root};
+	bool		was_root = geteuid() == 0;
+
+	REQUIRE(mkdtemp(root) != NULL);
+	chmod(root, 0755);
+	snprintf(name, sizeof(name), "mkdir -p -m 755 %s/etc/sysctl.d %s/etc/tmpfiles.d", root, root);
+	CHECK_INT(system(name), 0);
+	snprintf(name, sizeof(name), "%s/etc", root);
+	chmod(name, 0755);
+	put(root, "/etc/sysctl.d/10-a.conf", "vm.swappiness = 1\n", 0644);
+	put(root, "/etc/sysctl.d/20-secret.conf", "vm.swappiness = 2\n", 0000);
+	put(root, "/etc/sysctl.d/30-b.conf", "vm.nr_hugepages = 3\n", 0644);
+	put(root, "/etc/tmpfiles.d/secret.conf", "w /a - - - - b\n", 0000);
+
+	if (was_root)
+		CHECK_INT(seteuid(65534), 0);
+	ka_malloc_arena(&arena);
+	ka_facts_init(&facts, &arena);
+	CHECK(ka_collect_boot(&facts, &source));
+	if (was_root)
+		CHECK_INT(seteuid(0), 0);
+
+	CHECK_BOOT(NR_HUGEPAGES, 3, "/etc/sysctl.d/30-b.conf");
+	CHECK(!facts.boot[KA_KNOB_SWAPPINESS].known);
+	CHECK(!facts.boot[KA_KNOB_OVERCOMMIT_MEMORY].known);
+	CHECK(!facts.boot_thp_known);
+	ka_malloc_free(&arena);
+	snprintf(name, sizeof(name), "rm -r %s", root);
+	CHECK_INT(system(name), 0);
 }
 
 TEST(thp_at_boot)

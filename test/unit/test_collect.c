@@ -73,6 +73,31 @@ TEST(kernels)
 	}
 }
 
+TEST(preemption)
+{
+	static const struct
+	{
+		const char *machine,
+				   *mode;
+	}			rows[] = {
+		{"preempt-7.2-lazy", "lazy"},	/* the argument is refused, the default stands */
+		{"preempt-6.18-lazy", "lazy"},	/* the last argument */
+		{"preempt-6.12-full", "full"},	/* not dynamic: the argument means nothing */
+		{"preempt-6.18-either", NULL},	/* full or lazy */
+		{"preempt-6.18-rt", NULL},
+		{"preempt-6.1-none", "none"},
+		{"preempt-unreal", NULL},
+	};
+
+	for (size_t i = 0; i < KA_LENGTH(rows); i++)
+	{
+		NOTE("%s", rows[i].machine);
+		collect(rows[i].machine);
+		CHECK_STR(ka_text(&facts, KA_KERNEL_PREEMPT), rows[i].mode);
+		ka_malloc_free(&arena);
+	}
+}
+
 TEST(memory)
 {
 	collect("el8-4.18");
