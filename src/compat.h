@@ -21,6 +21,11 @@
 #error "pg_kernel_advisor needs PostgreSQL 15 or later"
 #endif
 
+/* 16: fmgr.h declares it. */
+#if PG_VERSION_NUM < 160000
+extern PGDLLEXPORT void _PG_init(void);
+#endif
+
 /* 18: a module can tell its name and version. */
 #if PG_VERSION_NUM >= 180000
 #define KA_MODULE_MAGIC(module, release) PG_MODULE_MAGIC_EXT(.name = module, .version = release)

@@ -309,6 +309,8 @@ ka_path_number(KaPath *path, const char *name)
 }
 
 /* Makes the name for the functions that take a format. */
+static int	format_name(char *name, const char *format, va_list args) KA_PRINTF(2, 0);
+
 static int
 format_name(char *name, const char *format, va_list args)
 {

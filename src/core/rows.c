@@ -41,6 +41,8 @@ ka_row(KaRows *rows, KaSeverity severity, const char *subject)
 }
 
 /* Of any length: a text that were cut could end within a character. */
+static char *format_text(KaArena *arena, const char *format, va_list args) KA_PRINTF(2, 0);
+
 static char *
 format_text(KaArena *arena, const char *format, va_list args)
 {
