@@ -46,6 +46,8 @@ TEST(devices)
 		/* btrfs on a logical volume; no device under tmpfs */
 		{"debian-6.1", "/srv/pg/data", "/scratch/wal", "btrfs", "dm-0", "tmpfs", NULL},
 		{"server-6.8", "/data", NULL, "ext4", "md0", "ext4", "md0"},
+		/* a slash in the device's name is written ! in sysfs */
+		{"server-6.8", "/old", NULL, "ext3", "cciss/c0d0p1", "ext3", "cciss/c0d0p1"},
 		{"vm-6.18", "/srv/pg", NULL, "ext4", "vda", "ext4", "vda"},
 		{"garbage", "/etc", NULL, NULL, NULL, NULL, NULL},
 		{"server-6.8", NULL, NULL, NULL, NULL, NULL, NULL},
