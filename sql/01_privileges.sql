@@ -13,7 +13,7 @@ SELECT pg_describe_object(classid, objid, 0) AS object
 FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_kernel_advisor')
-ORDER BY object COLLATE "C";
+ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
 
 -- the matrix
 WITH roles(role) AS (VALUES ('regress_ka_nobody'), ('regress_ka_monitor'), ('regress_ka_operator')),

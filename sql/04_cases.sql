@@ -1,7 +1,8 @@
 --
 -- Real problem reports and constructed ones, each with the advice that is
 -- right: an "expect" entry must match a row on all its keys, a "forbid" entry
--- none.  The files are test/fixtures/cases*/*.json.
+-- none.  The files are test/fixtures/cases*/*.json.  "names" must occur in the
+-- reason, "command" in the command.
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set cases `cd :'srcdir' && python3 -c 'import glob, json; print(json.dumps([dict(json.load(open(f)), file=f.rsplit("/", 1)[-1]) for d in ("cases", "cases_own") for f in sorted(glob.glob("test/fixtures/%s/*.json" % d))]))'`
@@ -14,6 +15,8 @@ $$;
 CREATE FUNCTION pg_temp.matches(advice jsonb, want jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
   SELECT coalesce(bool_and(CASE
     WHEN key = 'severity' THEN wanted ? (advice->>'severity')
+    WHEN key = 'names' THEN strpos(advice->>'reason', wanted #>> '{}') > 0
+    WHEN key = 'command' THEN coalesce(strpos(advice->>'command', wanted #>> '{}') > 0, false)
     WHEN key = 'recommends' THEN (advice->>'recommended' IS NOT NULL) = wanted::boolean
     WHEN key = 'recommended' AND wanted ? 'null' THEN advice->>'recommended' IS NULL
     WHEN key = 'recommended' AND wanted ? 'equals' THEN coalesce(trim('''' FROM advice->>'recommended') = wanted->>'equals', false)
