@@ -51,7 +51,7 @@ TEST(kernels)
 		{"arm64-7.0", "7.0.0-64k", "aarch64", "full", 65536, 0, 0, KA_UNKNOWN},
 		/* real-time before 6.13 */
 		{"appliance-5.15", "5.15.71-rt51", NULL, "full", 4096, 0, 0, KA_UNKNOWN},
-		/* dynamic, and nothing tells the mode; a balloon hides the page size */
+		/* a disk made from a container image; nothing tells the mode; a balloon hides the page size */
 		{"vm-6.18", "6.18.44", "x86_64", NULL, KA_UNKNOWN, 0, 0, 1},
 		{"gvisor", "4.4.0", NULL, NULL, KA_UNKNOWN, KA_UNKNOWN, 1, KA_UNKNOWN},
 		{"garbage", NULL, NULL, NULL, KA_UNKNOWN, KA_UNKNOWN, KA_UNKNOWN, KA_UNKNOWN},
