@@ -56,8 +56,8 @@ static const Kind kinds[] = {
 	{"shmget", NULL, about_segments,
 	"The server does not start: the kernel refused a System V shared memory segment%s."},
 	{"dsm", NULL, about_segments,
-	"A dynamic shared memory segment, as parallel queries use them, could not be had%s. "
-	"Such segments live in /dev/shm or in files, never in the pool of huge pages."},
+	"The kernel refused a dynamic shared memory segment%s. Parallel queries use such segments; "
+	"they live in /dev/shm or in files, never in the pool of huge pages."},
 	{"io_uring", NULL, about_rings,
 	"The server could not set up its io_uring queues%s. These are charged to the limit of locked memory "
 	"(ulimit -l, LimitMEMLOCK= of the service) on older kernels, and have nothing to do with shared memory."},
@@ -90,8 +90,14 @@ find_kind(const KaErrorText *error)
 }
 
 bool
-ka_is_relevant(const KaErrorText *error, const char *rule)
+ka_is_relevant(const KaErrorText *error, const KaAdvice *row)
 {
+	const char *rule = row->rule;
+
+	/* What boot will set matters here for the pools only. */
+	if (strcmp(rule, "boot.persist") == 0 && (row->subject == NULL || strstr(row->subject, "hugepages") == NULL))
+		return false;
+
 	for (const char *const *r = find_kind(error)->rules; *r != NULL; r++)
 	{
 		size_t		length = strlen(*r);
@@ -214,7 +220,7 @@ details(KaArena *arena, const KaErrorText *error, double after_s)
 	if (error->bytes != KA_UNKNOWN)
 		text = ka_printf(arena, " of %s", ka_size_text(arena, error->bytes));
 	if (error->error != NULL)
-		text = ka_printf(arena, "%s (%s)", text ? text : "", error->error);
+		text = ka_printf(arena, "%s with %s", text ? text : "", error->error);
 	if (after_s >= 0)
 		text = ka_printf(arena, "%s, %.0f s after it was ready", text ? text : "", after_s);
 	return text ? text : "";

@@ -24,7 +24,7 @@ typedef struct KaDiagnosis
 extern bool ka_diagnose(KaCluster *cluster, KaFacts *facts, const char *message, const char *log_file,
 						KaDiagnosis *diagnosis, const char **problem);
 
-/* Has the rule something to say about this failure? */
-extern bool ka_is_relevant(const KaErrorText *error, const char *rule);
+/* Has a row something to say about this failure? */
+extern bool ka_is_relevant(const KaErrorText *error, const KaAdvice *row);
 
 #endif							/* KA_TOOL_DOCTOR_H */

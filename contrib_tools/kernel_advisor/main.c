@@ -277,7 +277,7 @@ choose(Context *context, const KaAdviceList *list, const KaErrorText *failure, s
 	*count = 0;
 	for (size_t i = 0; rows != NULL && i < list->count; i++)
 	{
-		if (failure == NULL || ka_is_relevant(failure, list->rows[i].rule))
+		if (failure == NULL || ka_is_relevant(failure, &list->rows[i]))
 			rows[(*count)++] = &list->rows[i];
 	}
 	return rows;

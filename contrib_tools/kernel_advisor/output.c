@@ -233,6 +233,7 @@ print_column(const char *text, int width)
 	printf("%*s", width - text_width(text) + GAP, "");
 }
 
+/* "100 -> 3208", "100", "-> 3208", or nothing. */
 static void
 print_change(const KaAdvice *row)
 {
@@ -240,10 +241,9 @@ print_change(const KaAdvice *row)
 		ka_print_safe(stdout, row->current);
 	if (row->recommended != NULL)
 	{
-		printf(row->current != NULL ? " -> " : "-> ");
+		fputs(row->current != NULL ? " -> " : "-> ", stdout);
 		ka_print_safe(stdout, row->recommended);
 	}
-	fputc('\n', stdout);
 }
 
 static void
@@ -258,8 +258,14 @@ print_row(const KaAdvice *row, const int widths[3], bool colour)
 		printf("\033[0m");
 	printf("%*s", widths[0] - text_width(severity) + GAP, "");
 	print_column(row->rule, widths[1]);
-	print_column(row->subject ? row->subject : "", widths[2]);
-	print_change(row);
+	if (row->current != NULL || row->recommended != NULL)
+	{
+		print_column(row->subject ? row->subject : "", widths[2]);
+		print_change(row);
+	}
+	else
+		ka_print_safe(stdout, row->subject);
+	fputc('\n', stdout);
 	ka_print_wrapped(row->reason, INDENT);
 
 	/* A command is one line, to be copied. */
