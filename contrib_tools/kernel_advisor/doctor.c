@@ -280,7 +280,7 @@ nothing_found(KaCluster *cluster, const KaLogReport *report, const char *path, s
 		diagnosis->origin = path;
 	}
 	else if (nlogs > 0)
-		diagnosis->text = "The server is not running, and the newest log tells of no memory failure. A failed mapping "
+		diagnosis->text = "The server is not running, and its log does not tell why. A failed mapping "
 			"is printed before the log collector starts: look at the output of the start itself "
 			"(journalctl -u of the service, or pg_ctl -l) and pass its message with --error.";
 	else
@@ -299,6 +299,8 @@ ka_diagnose(KaCluster *cluster, KaFacts *facts, const char *message, const char 
 	KaLogReport report;
 	KaLogReport *fatal = NULL;
 	const char *fatal_path = NULL;
+	const char *earlier = NULL,
+			   *earlier_path = NULL;
 
 	*diagnosis = (KaDiagnosis) {.error = {.bytes = KA_UNKNOWN}};
 
@@ -332,6 +334,13 @@ ka_diagnose(KaCluster *cluster, KaFacts *facts, const char *message, const char 
 		}
 		if (!ka_log_parse(arena, log, &report))
 			return false;
+		if (report.message != NULL && report.recovered && cluster->pid == 0)
+		{
+			/* That is over: it is not why the server is not running now. */
+			earlier = earlier ? earlier : report.message;
+			earlier_path = earlier_path ? earlier_path : logs[i].path;
+			continue;
+		}
 		if (report.message != NULL)
 		{
 			diagnosis->message = report.message;
@@ -349,5 +358,12 @@ ka_diagnose(KaCluster *cluster, KaFacts *facts, const char *message, const char 
 		}
 	}
 	nothing_found(cluster, fatal, fatal_path, nlogs, diagnosis);
+	if (diagnosis->message == NULL && earlier != NULL)
+	{
+		diagnosis->text = ka_printf(arena, "%s Before that, a process was killed, and the server went on.",
+									diagnosis->text);
+		diagnosis->message = earlier;
+		diagnosis->origin = earlier_path;
+	}
 	return !arena->failed;
 }

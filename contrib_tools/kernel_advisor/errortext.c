@@ -482,6 +482,7 @@ ka_log_parse(KaArena *arena, const char *log, KaLogReport *report)
 			/* What kept it from starting is over; a crash is still of interest. */
 			if (report->phase == NULL || strcmp(report->phase, "start") == 0)
 				*report = nothing;
+			report->recovered = report->message != NULL;
 			report->fatal = NULL;
 			state = STATE_READY;
 			timed = line_time(line, &ready_at);
@@ -498,6 +499,7 @@ ka_log_parse(KaArena *arena, const char *log, KaLogReport *report)
 			belongs = MESSAGE_LINES - 1;
 			report->error = error;
 			report->phase = failure_phase(&error, state);
+			report->recovered = false;
 			report->after_s = -1;
 		}
 		else if ((error.signal = find_signal(line)) != NULL)
@@ -505,6 +507,7 @@ ka_log_parse(KaArena *arena, const char *log, KaLogReport *report)
 			report->message = line;
 			report->error = error;
 			report->phase = failure_phase(&error, state);
+			report->recovered = false;
 			report->after_s = state == STATE_READY && timed && line_time(line, &at) && at >= ready_at ?
 				at - ready_at : -1;
 		}

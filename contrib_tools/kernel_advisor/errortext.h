@@ -27,6 +27,7 @@ typedef struct KaLogReport
 	KaErrorText error;			/* the last failure */
 	const char *message;		/* its lines (in the arena); NULL: none */
 	const char *phase;			/* "start", "runtime"; NULL: not known */
+	bool		recovered;		/* the server was ready again after it */
 	double		after_s;		/* from ready to the failure; < 0: not known */
 	const char *fatal;			/* the last fatal line of a start that failed otherwise, or NULL */
 } KaLogReport;

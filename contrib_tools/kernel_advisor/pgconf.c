@@ -450,7 +450,7 @@ complete_options(KaCluster *cluster)
 static bool
 ask(KaCluster *cluster, const char *name, KaChildResult *result)
 {
-	const char **argv = ka_alloc(cluster->arena, (cluster->noptions + 4) * sizeof(*argv));
+	const char **argv = ka_alloc(cluster->arena, (cluster->noptions + 6) * sizeof(*argv));
 	size_t		n = 0;
 
 	*result = (KaChildResult) {.status = -1};
@@ -459,6 +459,8 @@ ask(KaCluster *cluster, const char *name, KaChildResult *result)
 	argv[n++] = cluster->postgres;
 	for (size_t i = 0; i < cluster->noptions; i++)
 		argv[n++] = cluster->options[i];
+	argv[n++] = "-c";
+	argv[n++] = "log_line_prefix="; /* messages are repeated to a person */
 	argv[n++] = "-C";
 	argv[n++] = name;
 	return ka_child_run(cluster->arena, argv, cluster->owner, CHILD_SECONDS, result);

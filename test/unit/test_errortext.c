@@ -245,8 +245,12 @@ TEST(log_of_a_crash)
 	CHECK_REAL(report.after_s, 660.75, 1e-6);
 	CHECK(report.message != NULL && strstr(report.message, "PID 9") != NULL && strchr(report.message, '\n') == NULL);
 	/* the restart after a crash does not excuse it */
+	CHECK(!report.recovered);
 	report = parse(START READY BUS READY);
 	CHECK_STR(report.error.signal, "SIGBUS");
+	CHECK(report.recovered);
+	report = parse(START READY BUS READY BUS);
+	CHECK(!report.recovered);
 	/* before ready: at start */
 	report = parse(START BUS);
 	CHECK_STR(report.phase, "start");
