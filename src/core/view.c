@@ -314,13 +314,13 @@ view_window(KaView *v)
 
 	v->stall_share = -1;
 	if (stalls > 0 && inside >= 0 && inside_seconds > 0 && v->seconds > 0)
-		v->stall_share = (inside / stalls) / (inside_seconds / v->seconds);
+		v->stall_share = (inside * v->seconds) / (stalls * inside_seconds);
 	v->thp_explains = stalls > 0 && fallbacks >= KA_LIMIT(FALLBACK_MOST) * stalls &&
 		v->stall_share < KA_LIMIT(STALL_SHARE);
 
 	v->dip = ka_real(f, KA_W_DIP, -1000);
 	if (!ka_known(f, KA_W_DIP) && idle > 0 && ka_known(f, KA_W_TPS_CHECKPOINT))
-		v->dip = 100 * (1 - ka_real(f, KA_W_TPS_CHECKPOINT, 0) / idle);
+		v->dip = 100 * (idle - ka_real(f, KA_W_TPS_CHECKPOINT, 0)) / idle;
 }
 
 void
