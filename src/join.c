@@ -66,13 +66,6 @@ ka_checkpoint_unsummed(KaCheckpointRow *row)
 	row->tps_before = row->tps_during = row->dip_pct = NAN;
 }
 
-void
-ka_join_begin(TimestampTz baseline)
-{
-	baseline_at = baseline;
-	join.whole = false;
-}
-
 /* Rows that wait to be settled, oldest first, then the checkpoint that runs. */
 static int
 find_candidates(void)
@@ -88,22 +81,25 @@ find_candidates(void)
 	SpinLockAcquire(&ka_shared->mutex);
 	running = ka_shared->running;
 	SpinLockRelease(&ka_shared->mutex);
-	n = ka_ring_copy_checkpoints(unsettled, rows, KA_RING_CHUNK, &next);
-	position = next - n;
-
-	for (int i = 0; i < n; i++, position++)
+	do
 	{
-		if (rows[i].checkpoint_id == running.id)
-			running.id = 0;
-		if (rows[i].settled)
+		n = ka_ring_copy_checkpoints(unsettled, rows, KA_RING_CHUNK, &next);
+		position = next - n;
+		for (int i = 0; i < n; i++, position++)
 		{
-			if (count == 0)
-				unsettled = position + 1;
-			continue;
+			if (rows[i].checkpoint_id == running.id)
+				running.id = 0;
+			if (rows[i].settled)
+			{
+				if (count == 0)
+					unsettled = position + 1;
+				continue;
+			}
+			candidates[count].position = position;
+			candidates[count++].row = rows[i];
 		}
-		candidates[count].position = position;
-		candidates[count++].row = rows[i];
-	}
+	} while (n == KA_RING_CHUNK && count == 0);
+
 	if (running.id != 0)
 	{
 		Candidate  *candidate = &candidates[count++];
@@ -231,6 +227,30 @@ settle(Candidate *candidate)
 	ka_ring_set_phases(row);
 	ka_ring_change_checkpoint(candidate->position, row);
 	join.checkpoint_id = 0;
+}
+
+void
+ka_join_begin(TimestampTz baseline)
+{
+	int			count;
+
+	baseline_at = baseline;
+	join.whole = false;
+
+	/* What has ended by now gets no sample any more. */
+	do
+	{
+		int			settled = 0;
+
+		count = find_candidates();
+		while (settled < count && candidates[settled].row.ended_at != DT_NOEND)
+		{
+			if (join.checkpoint_id != candidates[settled].row.checkpoint_id)
+				join_start(&candidates[settled].row);
+			settle(&candidates[settled++]);
+		}
+		count = settled;
+	} while (count > 0);
 }
 
 void

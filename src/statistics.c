@@ -95,8 +95,11 @@ end_mark(const KaMark *mark, TimestampTz now)
 {
 	KaCheckpointRow row;
 	XLogRecPtr	control = ka_control_redo();
-	bool		completed = !XLogRecPtrIsInvalid(control) && control >= mark->redo;
+	bool		completed = control >= mark->redo;
 	bool		ours;
+
+	if (XLogRecPtrIsInvalid(control))
+		return;					/* unreadable now: ask again at the next sample */
 
 	SpinLockAcquire(&ka_shared->mutex);
 	ours = ka_shared->running.id == mark->id;

@@ -20,6 +20,15 @@ END
 # requested
 $primary->safe_psql('postgres', 'CREATE TABLE t (a int, b text); CHECKPOINT');
 
+# One that fails is none.  Its file can be opened again for the next one.
+my $relation = $primary->data_dir . '/' . $primary->safe_psql('postgres', q{SELECT pg_relation_filepath('t')});
+$primary->safe_psql('postgres', 'INSERT INTO t VALUES (1)');
+chmod 0000, $relation or die "$relation: $!";
+isnt($primary->psql('postgres', 'CHECKPOINT'), 0, 'a checkpoint that cannot write fails');
+chmod 0600, $relation or die "$relation: $!";
+like($primary->safe_psql('postgres', q{SELECT detail FROM kernel_advisor.status WHERE component = 'checkpoint hook'}),
+	qr/1 checkpoints from the hook, 0 from statistics, 1 not completed/, 'a checkpoint that failed is counted, and has no row');
+
 # shutdown, and the history comes back after the restart
 $primary->restart;
 is($primary->safe_psql('postgres', q{SELECT string_agg(kind, ' ' ORDER BY checkpoint_id) FROM kernel_advisor.checkpoints}),

@@ -141,6 +141,9 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM kernel_advisor.checkpoints
 
 wait_for($node, q{SELECT count(*) >= 3 FROM kernel_advisor.samples});
 
+# More checkpoints than the sampler copies at once.
+$node->safe_psql('postgres', "CHECKPOINT;\n" x 100);
+
 # A fast stop waits for nobody.
 my $begin = time;
 $node->stop('fast');
@@ -151,5 +154,10 @@ $node->start;
 is($node->safe_psql('postgres', "SELECT count(*) FROM kernel_advisor.samples WHERE at <= '$saved'"), '0', 'nor come they back from the file');
 is($node->safe_psql('postgres', q{SELECT count(*) > 0 FROM kernel_advisor.samples WHERE at < pg_postmaster_start_time()}), 't',
 	'samples between reset and stop do');
+
+is($node->safe_psql('postgres', 'SELECT count(*) FROM kernel_advisor.checkpoints'), '101', 'and all checkpoints');
+$node->safe_psql('postgres', 'CREATE TABLE last (a int); CHECKPOINT');
+wait_for($node, q{SELECT wal_bytes IS NOT NULL FROM kernel_advisor.checkpoints ORDER BY checkpoint_id DESC LIMIT 1});
+pass('behind many old ones, a new checkpoint gets its sums');
 
 done_testing();
