@@ -1,8 +1,8 @@
 /*
  * counters_procps.c: counters from libproc2.
  *
- * Only the _select functions are used: the _get functions answer from a
- * reading that may be a second old.  The library keeps its files open and
+ * Only the _select and _reap functions are used: the _get functions answer
+ * from a reading that may be a second old.  The library keeps its files open and
  * reuses its memory.
  *
  * It answers 0 for a field that the kernel does not have.  Which fields exist
@@ -223,6 +223,7 @@ ka_procps_meminfo(KaProcps *procps, KaCounters *out)
 /* In the order of the results below. */
 enum
 {
+	DISK_NAME,
 	DISK_WRITES,
 	DISK_MERGES,
 	DISK_SECTORS,
@@ -231,16 +232,37 @@ enum
 	DISK_ITEMS
 };
 
+/* The device's results, or NULL. */
+static const struct diskstats_result *
+find_device(const struct diskstats_reaped *reaped, const char *name)
+{
+	for (int i = 0; i < reaped->total; i++)
+	{
+		const struct diskstats_result *results = reaped->stacks[i]->head;
+
+		if (strcmp(results[DISK_NAME].result.str, name) == 0)
+			return results;
+	}
+	return NULL;
+}
+
+/*
+ * All devices come from one reading, so that two of them cost as much as one.
+ * The library keeps a device that has gone, with its last numbers: it then
+ * looks idle (libproc2 4.0.2).
+ */
 int
 ka_procps_diskstats(KaProcps *procps, const char *const devices[2], KaCounters *out)
 {
 	static const enum diskstats_item items[DISK_ITEMS] = {
+		[DISK_NAME] = DISKSTATS_NAME,
 		[DISK_WRITES] = DISKSTATS_WRITES,
 		[DISK_MERGES] = DISKSTATS_WRITES_MERGED,
 		[DISK_SECTORS] = DISKSTATS_WRITE_SECTORS,
 		[DISK_MS] = DISKSTATS_WRITE_TIME,
 		[DISK_IO_MS] = DISKSTATS_IO_TIME,
 	};
+	struct diskstats_reaped *reaped;
 	KaCounters	sum = {0};
 	bool		any = false;
 
@@ -255,34 +277,35 @@ ka_procps_diskstats(KaProcps *procps, const char *const devices[2], KaCounters *
 		}
 	}
 
+	/* The library does not write to the items, though it does not say const. */
+	errno = 0;
+	reaped = procps_diskstats_reap(procps->diskstats, (enum diskstats_item *) items, DISK_ITEMS);
+	if (reaped == NULL)
+	{
+		int			error = errno ? errno : EIO;
+
+		procps_diskstats_unref(&procps->diskstats);
+		return error;
+	}
+
 	for (int i = 0; i < 2; i++)
 	{
-		struct diskstats_stack *stack;
+		const struct diskstats_result *device;
+		int64_t		io_ms;
 
 		if (devices[i] == NULL || (i == 1 && devices[0] && strcmp(devices[0], devices[1]) == 0))
 			continue;
-
-		/* The library does not write to the items, though it does not say const. */
-		errno = 0;
-		stack = procps_diskstats_select(procps->diskstats, devices[i],
-										(enum diskstats_item *) items, DISK_ITEMS);
-		if (stack == NULL)
-		{
-			int			error = errno ? errno : EIO;
-
-			/* The device is gone (ENXIO): its file is as good as before. */
-			if (error == ENXIO)
-				return ENODEV;
-			procps_diskstats_unref(&procps->diskstats);
-			return error;
-		}
-		sum.write_ios = ka_add(sum.write_ios, to_count(stack->head[DISK_WRITES].result.ul_int));
-		sum.write_merges = ka_add(sum.write_merges, to_count(stack->head[DISK_MERGES].result.ul_int));
+		device = find_device(reaped, devices[i]);
+		if (device == NULL)
+			return ENODEV;
+		sum.write_ios = ka_add(sum.write_ios, to_count(device[DISK_WRITES].result.ul_int));
+		sum.write_merges = ka_add(sum.write_merges, to_count(device[DISK_MERGES].result.ul_int));
 		sum.write_bytes = ka_add(sum.write_bytes,
-								 ka_multiply(to_count(stack->head[DISK_SECTORS].result.ul_int), 512));
-		sum.write_ms = ka_add(sum.write_ms, to_count(stack->head[DISK_MS].result.ul_int));
-		if (to_count(stack->head[DISK_IO_MS].result.ul_int) > sum.io_ms)
-			sum.io_ms = to_count(stack->head[DISK_IO_MS].result.ul_int);
+								 ka_multiply(to_count(device[DISK_SECTORS].result.ul_int), 512));
+		sum.write_ms = ka_add(sum.write_ms, to_count(device[DISK_MS].result.ul_int));
+		io_ms = to_count(device[DISK_IO_MS].result.ul_int);
+		if (io_ms > sum.io_ms)
+			sum.io_ms = io_ms;
 		any = true;
 	}
 	if (!any)
