@@ -8,6 +8,8 @@
 
 #include "ka_base.h"
 
+#define KA_CHILD_SECONDS 10		/* enough for a program that only prints something */
+
 typedef struct KaChildResult
 {
 	int			status;			/* exit code; -1: killed, timed out or not started */

@@ -38,6 +38,13 @@ extern bool ka_cluster_open(KaCluster *cluster, const char **problem);
 /* Adds the server's facts; what cannot be had becomes a note.  False: out of memory. */
 extern bool ka_cluster_facts(KaCluster *cluster, KaFacts *facts);
 
+/*
+ * findserver.c: sets cluster->postgres.  Looks in --bindir and nowhere else, or
+ * else at the running server, beside this tool, where the last start took it
+ * from, in $PATH, and where distributions put it.
+ */
+extern bool ka_find_server(KaCluster *cluster, const char *last_program);
+
 /* One setting as `postgres -C` prints it, or NULL. */
 extern const char *ka_cluster_setting(KaCluster *cluster, const char *name);
 
