@@ -206,6 +206,10 @@ knob_at_boot(const KaView *v, KaRows *rows, KaSysctl knob)
 
 	if (!boot->known || now == KA_UNKNOWN || then < 0 || now == then)
 		return;
+	/* Without mode 2, now or then, nobody looks at the limit. */
+	if ((knob == KA_KNOB_OVERCOMMIT_RATIO || knob == KA_KNOB_OVERCOMMIT_KBYTES) &&
+		ka_int(v->facts, KA_SYSCTL_OVERCOMMIT_MEMORY) != 2 && v->facts->boot[KA_KNOB_OVERCOMMIT_MEMORY].value != 2)
+		return;
 	/* A value that the running system got rid of, or a node setting the kernel chose: not a choice to keep. */
 	if (boot->value == KA_UNKNOWN && knob == KA_KNOB_ZONE_RECLAIM_MODE)
 		return;

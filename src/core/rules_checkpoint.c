@@ -48,7 +48,7 @@ too_many_requested(const KaView *v, KaRows *rows)
 {
 	const KaFacts *f = v->facts;
 	double		requested = ka_real(f, KA_W_REQUESTED, -1);
-	double		count = requested + ka_real(f, KA_W_TIMED, 0);
+	double		count = ka_known(f, KA_W_TIMED) ? requested + ka_real(f, KA_W_TIMED, 0) : ka_real(f, KA_W_CHECKPOINTS, -1);
 	double		timeout = ka_real(f, KA_PG_CHECKPOINT_TIMEOUT, 300);
 	double		interval = count > 0 && v->seconds > 0 ? v->seconds / count : -1;
 	double		distance = ka_real(f, KA_W_DISTANCE, -1);

@@ -297,7 +297,7 @@ ka_rule_compaction_not_cause(const KaView *v, KaRows *rows)
 	int64_t		reclaims = ka_int(f, KA_W_ALLOCSTALL);
 	KaAdvice   *row;
 
-	if (v->dip < KA_LIMIT(DIP_PCT) || stalls == KA_UNKNOWN || reclaims == KA_UNKNOWN)
+	if (v->dip < KA_LIMIT(DIP_PCT) || stalls == KA_UNKNOWN)
 		return;
 	/* Without the window's length only a zero can be judged. */
 	if (v->seconds > 0 ? v->stall_rate >= KA_LIMIT(STALL_IDLE) || v->reclaim_rate >= KA_LIMIT(STALL_IDLE) :
@@ -305,8 +305,9 @@ ka_rule_compaction_not_cause(const KaView *v, KaRows *rows)
 		return;
 
 	row = ka_row(rows, KA_OK, "compaction");
-	ka_reason(rows, row, "Throughput falls by %.0f %% during checkpoints, but memory is not the cause: %lld direct compactions and %lld direct reclaims; %s.",
-			  v->dip, (long long) stalls, (long long) reclaims, what_moved(v));
+	ka_reason(rows, row, "Throughput falls by %.0f %% during checkpoints, but compaction is not the cause: %lld direct compactions and %s direct reclaims; %s.",
+			  v->dip, (long long) stalls,
+			  reclaims == KA_UNKNOWN ? "an unknown number of" : ka_printf(v->arena, "%lld", (long long) reclaims), what_moved(v));
 	saw_stalls(rows, row);
 	ka_saw(rows, row, KA_W_DIP);
 	ka_saw(rows, row, KA_W_TPS_IDLE);

@@ -173,11 +173,16 @@ ka_rule_memory_overcommit(const KaView *v, KaRows *rows)
 		return;
 	if (c.limit == KA_UNKNOWN || c.committed == KA_UNKNOWN)
 	{
-		if (c.more_pool == 0)
+		if (c.more_pool == 0 && c.asked == 0)
 			return;
-		row = ka_row(rows, KA_INFO, ka_sysctl_info[knob].name);
-		ka_reason(rows, row, "vm.overcommit_memory is 2 and a pool of %s lowers CommitLimit, (RAM - pools) * ratio + swap: look at CommitLimit and Committed_AS in /proc/meminfo before it is reserved.",
-				  ka_human(v->arena, c.more_pool));
+		row = ka_row(rows, c.limit != KA_UNKNOWN && c.asked > c.limit ? KA_CRITICAL : KA_INFO, ka_sysctl_info[knob].name);
+		if (c.asked > 0)
+			ka_reason(rows, row, "vm.overcommit_memory is 2 and the server asked for %s%s: look at CommitLimit and Committed_AS in /proc/meminfo, the difference is all that can be had.",
+					  ka_human(v->arena, c.asked), c.limit == KA_UNKNOWN ? "" :
+					  ka_printf(v->arena, " of a CommitLimit of %s", ka_human(v->arena, c.limit)));
+		else
+			ka_reason(rows, row, "vm.overcommit_memory is 2 and a pool of %s lowers CommitLimit, (RAM - pools) * ratio + swap: look at CommitLimit and Committed_AS in /proc/meminfo before it is reserved.",
+					  ka_human(v->arena, c.more_pool));
 		ka_set_knob(rows, row, knob, KA_UNKNOWN);
 		saw_commit(rows, row, &c, KA_UNKNOWN, KA_UNKNOWN);
 		return;

@@ -179,6 +179,14 @@ waiting_pages(const KaView *v, const KaPool *pool)
 	return v->worth == KA_YES ? v->need_plan : 0;
 }
 
+/* The server's own pool, large enough, worth it, and huge_pages is off: "use" says what to do. */
+static bool
+is_unused_by_choice(const KaView *v, const KaPool *pool)
+{
+	return pool->size_bytes == v->page_size && v->asks == KA_NO && v->supports && v->mmap &&
+		v->worth == KA_YES && v->enough == KA_YES;
+}
+
 /* Idle only because the pool is too small, or for all that is known. */
 static bool
 is_short_or_unknown(const KaView *v, const KaPool *pool)
@@ -199,6 +207,7 @@ ka_rule_pool_wasted(const KaView *v, KaRows *rows)
 	{
 		const KaPool *pool = &v->facts->pools[i];
 		int64_t		consumers = ka_consumers(v, pool->size_bytes);
+		bool		unused_by_choice;
 		int64_t		waiting,
 					taken,
 					kept,
@@ -209,7 +218,8 @@ ka_rule_pool_wasted(const KaView *v, KaRows *rows)
 		if (pool->size_bytes <= 0 || pool->total == KA_UNKNOWN || pool->free == KA_UNKNOWN ||
 			is_short_or_unknown(v, pool))
 			continue;
-		waiting = waiting_pages(v, pool);
+		unused_by_choice = is_unused_by_choice(v, pool);
+		waiting = unused_by_choice ? 0 : waiting_pages(v, pool);
 		taken = ka_add(ka_sub(pool->total, pool->free), ka_or_zero(pool->reserved));
 		kept = ka_max(ka_add(taken, waiting),
 					  ka_add(consumers, pool->size_bytes == v->page_size && v->on_huge == KA_YES ?
@@ -220,11 +230,13 @@ ka_rule_pool_wasted(const KaView *v, KaRows *rows)
 			(double) idle * 100 <= (double) kept * KA_LIMIT(POOL_WASTED_PCT))
 			continue;
 
-		row = ka_row(rows, (double) bytes >= KA_LIMIT(POOL_WASTED_WARN) ? KA_WARNING : KA_INFO,
+		row = ka_row(rows, (double) bytes >= KA_LIMIT(POOL_WASTED_WARN) && !unused_by_choice ? KA_WARNING : KA_INFO,
 					 ka_pool_subject(v, pool->size_bytes));
-		ka_reason(rows, row, "%lld of %lld pages of %s are idle, reserved by nobody: %s of RAM that nothing else can use.",
-				  (long long) idle, (long long) pool->total, ka_human(v->arena, pool->size_bytes), ka_human(v->arena, bytes));
-		ka_set_pool(rows, row, pool->size_bytes, ka_min(kept, ka_sub(pool->total, ka_or_zero(pool->surplus))));
+		ka_reason(rows, row, "%lld of %lld pages of %s are idle, reserved by nobody: %s of RAM that nothing else can use%s.",
+				  (long long) idle, (long long) pool->total, ka_human(v->arena, pool->size_bytes), ka_human(v->arena, bytes),
+				  unused_by_choice ? ", while this server could (huge_pages is off)" : "");
+		ka_set_pool(rows, row, pool->size_bytes, unused_by_choice ? KA_UNKNOWN :
+					ka_min(kept, ka_sub(pool->total, ka_or_zero(pool->surplus))));
 		ka_observed(rows, row, "pool_total", pool->total);
 		ka_observed(rows, row, "pool_free", pool->free);
 		ka_observed(rows, row, "pool_reserved", pool->reserved);

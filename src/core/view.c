@@ -249,8 +249,12 @@ view_shared(KaView *v)
 	{
 		v->shared = v->shared_plan = buffers > 0 ? buffers : KA_UNKNOWN;
 		if (buffers > 0)
-			v->shared_plan = ka_add(ka_add(buffers, ka_mul(buffers / 100, (int64_t) KA_LIMIT(OVERHEAD_PCT))),
-									(int64_t) KA_LIMIT(OVERHEAD_BYTES));
+		{
+			v->shared_plan = ka_add(buffers, ka_mul(buffers / 100, (int64_t) KA_LIMIT(OVERHEAD_PCT)));
+			v->shared_plan = ka_add(v->shared_plan, (int64_t) KA_LIMIT(OVERHEAD_BYTES));
+			v->shared_plan = ka_add(v->shared_plan,
+									ka_mul(ka_or_zero(v->connections), (int64_t) KA_LIMIT(OVERHEAD_CONNECTION)));
+		}
 	}
 }
 

@@ -113,6 +113,7 @@ TEST(pool_wasted)
 		{"too short to be used", "huge_pages.pool_wasted", NULL, "{" SERVER "," POOL(3000, 3000, "") "}", NO_FACT, 0, SILENT, NULL},
 		/* 1000 wanted by others: 3156 + 1000 of 5000 */
 		{"what others want is not idle", "huge_pages.pool_wasted", "vm.nr_hugepages", "{" SERVER_ON ", 'hugepages': {'default_size_bytes': 2097152, 'consumers': [{'what': 'b', 'pages': 1000}], 'pools': [{'size_bytes': 2097152, 'total': 5000, 'free': 1844, 'reserved': 0, 'surplus': 0, 'overcommit': 0}]}}", NO_FACT, 0, KA_WARNING, "4156"},
+		{"a large one that is off: its own choice", "huge_pages.pool_wasted", "vm.nr_hugepages", "{'postgres': {'huge_pages': 'off', 'shared_memory_bytes': 6617563136}, " POOL(4000, 4000, "") "}", NO_FACT, 0, KA_INFO, NULL},
 		{"a small server that is off", "huge_pages.pool_wasted", "vm.nr_hugepages", "{'postgres': {'huge_pages': 'off', 'shared_memory_bytes': 148848640, 'max_connections': 100}, " POOL(1000, 1000, "") "}", NO_FACT, 0, KA_WARNING, "0"},
 	};
 
@@ -209,4 +210,39 @@ TEST(pool_numa)
 	};
 
 	RUN_CASES(cases);
+}
+
+/* shared_memory_size as PostgreSQL 15 computes it: the estimate covers it, and not by much. */
+TEST(estimate_covers_the_server)
+{
+	static const struct
+	{
+		int64_t		buffers_mb,
+					connections,
+					measured_mb;
+	}			measured[] = {
+		{128, 100, 143}, {128, 1000, 184},
+		{1024, 100, 1074}, {1024, 1000, 1115},
+		{6144, 100, 6302}, {6144, 1000, 6344},
+		{32768, 100, 33516}, {32768, 1000, 33557},
+		{98304, 100, 100369}, {98304, 1000, 100410},
+		{122880, 100, 125365}, {122880, 1000, 125406},
+		{114688, 100, 117534},	/* case 001 */
+	};
+
+	for (size_t i = 0; i < KA_LENGTH(measured); i++)
+	{
+		KaAdvised	a;
+		KaView		view;
+
+		ka_test_facts(&a, "{'hugepages': {'default_size_bytes': 2097152}}");
+		CHECK(ka_set_int(&a.facts, KA_PG_SHARED_BUFFERS, measured[i].buffers_mb * MIB));
+		CHECK(ka_set_int(&a.facts, KA_PG_MAX_CONNECTIONS, measured[i].connections));
+		ka_view_init(&view, &a.facts, &a.arena);
+		CHECK(view.shared_plan >= measured[i].measured_mb * MIB);
+		CHECK(view.shared_plan <= measured[i].measured_mb * MIB / 100 * 102 + 24 * MIB);
+		CHECK(view.need_estimated && view.need == KA_UNKNOWN);
+		CHECK_INT(view.need_least, measured[i].buffers_mb / 2 + 1);
+		ka_test_done(&a);
+	}
 }
