@@ -18,7 +18,7 @@ TAP_TESTS = 1
 
 PG_CONFIG ?= pg_config
 PKG_CONFIG ?= pkg-config
-NEEDS_LIBRARIES := $(filter-out clean distclean maintainer-clean,$(or $(MAKECMDGOALS),all))
+NEEDS_LIBRARIES := $(filter-out clean distclean maintainer-clean unit unit-valgrind fuzz,$(or $(MAKECMDGOALS),all))
 
 ifneq ($(NEEDS_LIBRARIES),)
 ifneq ($(shell $(PG_CONFIG) --version >/dev/null 2>&1 && echo found),found)

@@ -68,7 +68,6 @@ typedef struct KaReader KaReader;
 typedef struct KaReaderConfig
 {
 	const char *root;			/* "" for this machine */
-	int64_t		page_size_bytes;	/* 0: sysconf */
 	int64_t		hugepage_size_bytes;	/* the watched pool; KA_UNKNOWN: the default size */
 	const char *devices[2];		/* names in /proc/diskstats, NULL: none */
 } KaReaderConfig;
