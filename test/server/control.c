@@ -6,7 +6,6 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "fmgr.h"
@@ -20,19 +19,18 @@ PG_FUNCTION_INFO_V1(control_undefined);
 Datum
 control_overflow(PG_FUNCTION_ARGS)
 {
-	int32	   *volatile array = calloc(4, sizeof(int32));
+	int32	   *volatile array = calloc(40, sizeof(int32));
 	int32		value = array[PG_GETARG_INT32(0)];
 
 	free(array);
 	PG_RETURN_INT32(value);
 }
 
-/* Overflows a signed integer. */
+/* Shifts by more than the width of the type (the server's own -fwrapv makes signed overflow defined). */
 Datum
 control_undefined(PG_FUNCTION_ARGS)
 {
-	volatile int32 largest = INT_MAX;
+	volatile int32 one = 1;
 
-	largest += PG_GETARG_INT32(0);
-	PG_RETURN_INT32(largest);
+	PG_RETURN_INT32(one << PG_GETARG_INT32(0));
 }
