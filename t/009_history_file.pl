@@ -94,20 +94,54 @@ foreach my $name (sort keys %broken)
 	$node->stop('immediate');
 }
 
-# More than fits now: the newest are kept.
+# A small ring, until it has been filled by this server alone.
 write_file($good);
-$node->append_conf('postgresql.conf', "kernel_advisor.history_size = '256kB'\nkernel_advisor.sample_interval = '10ms'");
+$node->append_conf('postgresql.conf', <<'END');
+kernel_advisor.history_size = '256kB'
+kernel_advisor.sample_interval = '10ms'
+kernel_advisor.checkpoint_sample_interval = '10ms'
+END
 $node->start;
-wait_for($node, q{SELECT detail LIKE '%' || (SELECT count(*) FROM kernel_advisor.samples) || ' samples%' AND count(*) > 0
-	FROM kernel_advisor.status, kernel_advisor.samples WHERE component = 'sampler' GROUP BY detail
-	HAVING count(*) = substring(detail FROM 'room for (\d+)')::bigint});
-pass('a small ring fills up, and goes on');
-is($node->safe_psql('postgres', q{SELECT count(*) = (SELECT substring(detail FROM 'room for (\d+)')::bigint FROM kernel_advisor.status WHERE component = 'sampler') FROM kernel_advisor.samples}),
-	't', 'it holds as many as fit');
-$node->append_conf('postgresql.conf', "kernel_advisor.history_size = '1MB'\nkernel_advisor.sample_interval = '1h'");
+my $room = $node->safe_psql('postgres', q{SELECT substring(detail FROM 'room for (\d+)') FROM kernel_advisor.status WHERE component = 'sampler'});
+my $full = "SELECT count(*) = $room AND min(at) > %s FROM kernel_advisor.samples";
+wait_for($node, sprintf($full, q{pg_postmaster_start_time() + interval '100 ms'}));
+
+# While it is overwritten at its full speed, every reading is whole: rows in order, none torn, none twice.
+is($node->safe_psql('postgres', q{
+	SELECT count(*) FROM (
+		SELECT at - interval_ms * interval '1 ms' - lag(at) OVER (ORDER BY row) AS gap
+		FROM (SELECT *, row_number() OVER () AS row FROM kernel_advisor.samples) s) t
+	WHERE gap NOT BETWEEN '-1 us' AND '1 us';
+} x 100), join("\n", (0) x 100), 'a ring that is overwritten is read consistently');
+
+# A checkpoint longer than the ring has its sums all the same.
+spread_checkpoint($node, sub {
+	$node->safe_psql('postgres', 'CREATE TABLE late AS SELECT generate_series(1, 10000) a');
+	my $now = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
+	wait_for($node, sprintf($full, "'$now'"));
+});
+wait_for($node, q{SELECT wal_bytes IS NOT NULL FROM kernel_advisor.checkpoints ORDER BY checkpoint_id DESC LIMIT 1});
+is($node->safe_psql('postgres', q{
+	SELECT c.wal_bytes > 600000, c.wal_bytes > s.wal_bytes + 600000
+	FROM (SELECT * FROM kernel_advisor.checkpoints ORDER BY checkpoint_id DESC OFFSET 1 LIMIT 1) c
+	JOIN (SELECT checkpoint_id, sum(wal_bytes) AS wal_bytes FROM kernel_advisor.samples GROUP BY 1) s USING (checkpoint_id)}),
+	't|t', 'samples that the ring has dropped are in the sums');
+
+# A larger ring takes all of them over, a smaller one the newest.
+$node->append_conf('postgresql.conf', "kernel_advisor.history_size = '1MB'");
 $node->restart;
-my $kept = $node->safe_psql('postgres', $state);
-like($kept, qr/^\d{3,}\|\d/, 'a larger one takes them over');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM kernel_advisor.samples WHERE at < pg_postmaster_start_time()'), $room,
+	'a larger ring takes over all samples');
+wait_for($node, "SELECT count(*) > $room + 50 FROM kernel_advisor.samples");
+$node->append_conf('postgresql.conf', "kernel_advisor.sample_interval = '1h'\nkernel_advisor.checkpoint_sample_interval = '1h'");
+$node->reload;
+wait_for($node, q{SELECT max(at) < clock_timestamp() - interval '500 ms' FROM kernel_advisor.samples});
+$node->append_conf('postgresql.conf', "kernel_advisor.history_size = '256kB'");
+my $newest = $node->safe_psql('postgres',
+	"SELECT count(*), min(at), max(at) FROM (SELECT at FROM kernel_advisor.samples ORDER BY at DESC LIMIT $room) t");
+$node->restart;
+is($node->safe_psql('postgres', 'SELECT count(*), min(at), max(at) FROM kernel_advisor.samples'), $newest,
+	'a smaller ring takes the newest');
 
 # A place that cannot be written to: the sampler goes on and says so, once.
 unlink $file;

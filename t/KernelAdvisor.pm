@@ -23,6 +23,7 @@ sub new_node
 	$node->append_conf('postgresql.conf', <<"END");
 shared_preload_libraries = 'pg_kernel_advisor'
 log_checkpoints = on
+shared_buffers = '32MB'
 log_line_prefix = '%m [%p] %b '
 checkpoint_completion_target = 0
 autovacuum = off
