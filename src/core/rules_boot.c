@@ -123,6 +123,28 @@ pool_at_boot(const KaView *v, KaRows *rows)
 	ka_limit_named(rows, row, "needed_pages", (double) demand);
 }
 
+/* A pool of another size than the default: only boot arguments set it, or somebody's own unit. */
+static void
+other_pool_at_boot(const KaView *v, KaRows *rows)
+{
+	int64_t		boot = cmdline_pages(v->facts, v->page_size);
+	KaAdvice   *row;
+
+	if (v->default_pool || v->on_huge != KA_YES || v->need_least == KA_UNKNOWN ||
+		(boot == KA_UNKNOWN && !ka_known(v->facts, KA_KERNEL_CMDLINE)) || boot >= v->need_least)
+		return;
+	row = ka_row(rows, v->insists ? KA_WARNING : KA_INFO, ka_pool_subject(v, v->page_size));
+	ka_reason(rows, row, "The kernel command line sets %lld pages of %s and the server needs %lld: unless a unit of your own writes them to /sys, the next boot leaves it without.",
+			  (long long) ka_or_zero(boot), ka_human(v->arena, v->page_size), (long long) v->need_least);
+	ka_set_pool(rows, row, v->page_size, ka_max(v->pool_total, v->need_plan));
+	if (row)
+		row->activation = KA_REBOOT;
+	ka_saw(rows, row, KA_KERNEL_CMDLINE);
+	ka_observed(rows, row, "boot_argument_pages", ka_or_zero(boot));
+	ka_observed(rows, row, "pool_total", v->pool_total);
+	ka_limit_named(rows, row, "needed_pages", (double) v->need_least);
+}
+
 /* hugepages= that the kernel could not grant, or that something changed since. */
 static void
 boot_arguments(const KaView *v, KaRows *rows)
@@ -164,8 +186,8 @@ thp_at_boot(const KaView *v, KaRows *rows)
 
 	if (!f->boot_thp_known || now == NULL || strcmp(now, "always") == 0)
 		return;
-	/* With no setting the kernel's own default comes back, which is not known. */
-	if (boot != NULL && strcmp(boot, "always") != 0)
+	/* With no setting the kernel's own default comes back, which may well be madvise, hardly never. */
+	if (boot != NULL ? strcmp(boot, "always") != 0 : strcmp(now, "never") != 0)
 		return;
 
 	row = ka_row(rows, boot ? KA_WARNING : KA_INFO, "thp.enabled");
@@ -233,6 +255,7 @@ ka_rule_boot_persist(const KaView *v, KaRows *rows)
 	if (v->managed)
 		return;
 	pool_at_boot(v, rows);
+	other_pool_at_boot(v, rows);
 	boot_arguments(v, rows);
 	thp_at_boot(v, rows);
 	for (size_t i = 0; i < KA_LENGTH(policy_knobs); i++)

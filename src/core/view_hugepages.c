@@ -247,5 +247,5 @@ ka_view_hugepages(KaView *v)
 	v->cgroup_short = is_limited(v);
 
 	v->reserve = !v->managed && v->supports && v->fits && !v->exhausted && v->on_huge == KA_NO &&
-		v->enough != KA_YES && (v->worth == KA_YES || v->failure == KA_FAIL_HUGE);
+		v->enough != KA_YES && (v->worth == KA_YES || v->insists || v->failure == KA_FAIL_HUGE);
 }

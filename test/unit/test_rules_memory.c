@@ -131,6 +131,10 @@ TEST(boot_persist)
 {
 #define RUNS(mode) "'postgres': {'huge_pages': '" mode "', 'huge_pages_status': 'on', 'shared_memory_bytes': 6617563136}, " \
 	"'hugepages': {'default_size_bytes': 2097152, 'pools': [{'size_bytes': 2097152, 'total': 3200, 'free': 44, 'reserved': 0, 'surplus': 0, 'overcommit': 0}]}, 'sysctl': {'vm.nr_hugepages': 3200}"
+	/* 6617563136 B are 7 pages of 1 GiB. */
+#define GIGABYTE(boot) "'postgres': {'huge_pages': 'on', 'huge_pages_status': 'on', 'huge_page_size_bytes': 1073741824, 'shared_memory_bytes': 6617563136}, " \
+	"'hugepages': {'default_size_bytes': 2097152, 'pools': [{'size_bytes': 1073741824, 'total': 8, 'free': 1, 'reserved': 0}]}, " \
+	"'boot': {'cmdline_hugepages': [{'size_bytes': 1073741824, 'pages': " #boot "}]}"
 #define BOOTS(value) "'boot': {'sysctl': {'vm.nr_hugepages': {'value': " value ", 'file': '/etc/sysctl.d/x.conf'}}}"
 	static const KaRuleCase cases[] = {
 		{"the need will be there", "boot.persist", "vm.nr_hugepages", "{" RUNS("on") "," BOOTS("3156") "}", NO_FACT, 0, KA_OK, NULL},
@@ -144,6 +148,9 @@ TEST(boot_persist)
 		{"and one that was not", "boot.persist", "hugepages-1048576kB.nr_hugepages", "{'hugepages': {'default_size_bytes': 2097152, 'pools': [{'size_bytes': 1073741824, 'total': 7}]}, 'boot': {'cmdline_hugepages': [{'size_bytes': 1073741824, 'pages': 8}]}}", NO_FACT, 0, KA_WARNING, NULL},
 		{"thp comes back", "boot.persist", "thp.enabled", "{'thp': {'enabled': 'madvise'}, 'boot': {'thp_enabled': {'value': 'always', 'file': '/x'}}}", NO_FACT, 0, KA_WARNING, "madvise"},
 		{"thp goes", "boot.persist", NULL, "{'thp': {'enabled': 'always'}, 'boot': {'thp_enabled': {'value': 'never', 'file': '/x'}}}", NO_FACT, 0, SILENT, NULL},
+		{"nothing sets thp, which may be the kernel's default", "boot.persist", NULL, "{'thp': {'enabled': 'madvise'}, 'boot': {'thp_enabled': {'value': null, 'file': null}}}", NO_FACT, 0, SILENT, NULL},
+		{"gigabyte pages: the boot argument suffices", "boot.persist", NULL, "{" GIGABYTE(7) "}", NO_FACT, 0, SILENT, NULL},
+		{"gigabyte pages: it does not", "boot.persist", "hugepages-1048576kB.nr_hugepages", "{" GIGABYTE(6) "}", NO_FACT, 0, KA_WARNING, "8"},
 		{"nothing sets thp", "boot.persist", "thp.enabled", "{'thp': {'enabled': 'never'}, 'boot': {'thp_enabled': {'value': null, 'file': null}}}", NO_FACT, 0, KA_INFO, NULL},
 		{"the policy is lost", "boot.persist", "vm.extfrag_threshold", "{'sysctl': {'vm.extfrag_threshold': 1000}, 'boot': {'sysctl': {'vm.extfrag_threshold': {'value': null, 'file': null}}}}", NO_FACT, 0, KA_WARNING, "1000"},
 		{"the default needs no file", "boot.persist", NULL, "{'sysctl': {'vm.extfrag_threshold': 500}, 'boot': {'sysctl': {'vm.extfrag_threshold': {'value': null, 'file': null}}}}", NO_FACT, 0, SILENT, NULL},
