@@ -58,6 +58,32 @@ may_speak(Scope scope, const KaView *view)
 	return false;
 }
 
+/*
+ * boot.persist wants the running value kept, unless another rule wants a
+ * better one: then that is the value to persist.  One knob, one value.
+ */
+static void
+agree_on_values(const KaRows *rows)
+{
+	for (size_t i = 0; i < rows->count; i++)
+	{
+		KaAdvice   *row = rows->rows[i];
+
+		if (row->recommended == NULL || strcmp(row->rule, "boot.persist") != 0)
+			continue;
+		for (size_t j = 0; j < rows->count; j++)
+		{
+			const KaAdvice *other = rows->rows[j];
+
+			if (other->recommended && strcmp(other->rule, row->rule) != 0 && strcmp(other->subject, row->subject) == 0)
+			{
+				row->recommended = other->recommended;
+				row->command = other->command;
+			}
+		}
+	}
+}
+
 /* By severity; a counting pass per severity keeps the table's order within one. */
 static bool
 sort_rows(const KaRows *rows, KaAdviceList *list)
@@ -92,6 +118,9 @@ ka_advise(const KaFacts *facts, KaAdviceList *list)
 		if (may_speak(rule_table[i].scope, &view))
 			rule_table[i].run(&view, &rows);
 	}
+	if (list->arena->failed)
+		return false;
+	agree_on_values(&rows);
 	return sort_rows(&rows, list) && !list->arena->failed;
 }
 

@@ -215,8 +215,11 @@ random_lists(KaFacts *facts)
 {
 	for (uint64_t n = next_random() % 4; n > 0; n--)
 	{
-		KaPool		pool = {extreme_size(), extreme(), extreme(), extreme(), extreme(), extreme(), extreme(), extreme(), NULL, 0};
+		int64_t		size = extreme_size();
+		KaPool		pool = {size, extreme(), extreme(), extreme(), extreme(), extreme(), extreme(), extreme(), NULL, 0};
 
+		if (ka_pool(facts, size))
+			continue;			/* the kernel has one pool of a size */
 		for (uint64_t m = next_random() % 4; m > 0; m--)
 		{
 			pool.nodes = ka_append(facts->arena, pool.nodes, &pool.nnodes, sizeof(KaNodePool));
@@ -265,6 +268,19 @@ is_sound(const KaAdvice *row, const KaFacts *facts)
 	return row->command == NULL || strstr(row->command, "z;x") == NULL;
 }
 
+/* Two rows that want different values of one knob: the reader would not know which. */
+static bool
+contradicts(const KaAdviceList *list, const KaAdvice *row)
+{
+	for (const KaAdvice *other = list->rows; other < row; other++)
+	{
+		if (strcmp(other->subject, row->subject) == 0 && other->recommended && row->recommended &&
+			strcmp(other->recommended, row->recommended) != 0)
+			return true;
+	}
+	return false;
+}
+
 TEST(extreme_facts)
 {
 	int			rows = 0;
@@ -280,7 +296,7 @@ TEST(extreme_facts)
 		ka_test_advise(&a);
 		for (size_t i = 0; i < a.list.count; i++)
 		{
-			if (is_sound(&a.list.rows[i], &a.facts))
+			if (is_sound(&a.list.rows[i], &a.facts) && !contradicts(&a.list, &a.list.rows[i]))
 				continue;
 			printf("# round %d: %s\n", round, row_text(&a.arena, &a.list.rows[i]));
 			CHECK(false);

@@ -155,6 +155,7 @@ TEST(boot_persist)
 		{"the policy is lost", "boot.persist", "vm.extfrag_threshold", "{'sysctl': {'vm.extfrag_threshold': 1000}, 'boot': {'sysctl': {'vm.extfrag_threshold': {'value': null, 'file': null}}}}", NO_FACT, 0, KA_WARNING, "1000"},
 		{"the default needs no file", "boot.persist", NULL, "{'sysctl': {'vm.extfrag_threshold': 500}, 'boot': {'sysctl': {'vm.extfrag_threshold': {'value': null, 'file': null}}}}", NO_FACT, 0, SILENT, NULL},
 		{"another value is set", "boot.persist", "vm.overcommit_memory", "{'sysctl': {'vm.overcommit_memory': 0}, 'boot': {'sysctl': {'vm.overcommit_memory': {'value': 2, 'file': '/x'}}}}", NO_FACT, 0, KA_INFO, "0"},
+		{"what another rule wants is what to persist", "boot.persist", "vm.zone_reclaim_mode", "{'boot': {'sysctl': {'vm.zone_reclaim_mode': {'value': 3, 'file': '/x'}}}}", KA_SYSCTL_ZONE_RECLAIM_MODE, 1, KA_INFO, "0"},
 		{"sized at boot: no default to compare with", "boot.persist", NULL, "{'sysctl': {'vm.min_free_kbytes': 67584}, 'boot': {'sysctl': {'vm.min_free_kbytes': {'value': null, 'file': null}}}}", NO_FACT, 0, SILENT, NULL},
 	};
 
