@@ -154,6 +154,13 @@ pool_out_of_reach(const KaView *v)
 						v->pool_grantable < ka_sub(v->target, ka_or_zero(v->pool_total)));
 }
 
+/* Stalls of a write path with large folios, unless they are known to follow the clock. */
+static bool
+writes_explain(const KaView *v)
+{
+	return v->large_folios == KA_YES && (v->stall_share < 0 || v->stall_share >= KA_LIMIT(STALL_SHARE));
+}
+
 void
 ka_rule_thp_shmem(const KaView *v, KaRows *rows)
 {
@@ -164,7 +171,7 @@ ka_rule_thp_shmem(const KaView *v, KaRows *rows)
 
 	if (shmem == NULL || v->on_huge != KA_NO || v->down)
 		return;
-	if (asks && v->stall_rate >= KA_LIMIT(STALL_IDLE) && v->large_folios != KA_YES && !v->thp_explains)
+	if (asks && v->stall_rate >= KA_LIMIT(STALL_IDLE) && !v->thp_explains && !writes_explain(v))
 	{
 		row = ka_row(rows, v->stall_rate >= KA_LIMIT(STALL_THP) ? KA_WARNING : KA_INFO, "thp.shmem_enabled");
 		ka_reason(rows, row, "shared_buffers is shared memory, so shmem_enabled = %s counts and not enabled: each first touch tries a large page, and %.1f times a second that stalls%s; a reserved pool is the cure, thp.defrag = defer takes the stalls alone.",

@@ -153,6 +153,10 @@ TEST(thp_enabled)
 
 TEST(thp_shmem)
 {
+	/* 5000 stalls; checkpoints take a fifth of the time */
+#define SHMEM_ON_XFS(inside) "{'postgres': {'huge_pages': 'off', 'shared_memory_bytes': 6617563136}, 'thp': {'shmem_enabled': 'always'}, " \
+	"'hugepages': {'default_size_bytes': 2097152, 'pools': [{'size_bytes': 2097152, 'total': 0, 'free': 0}]}, " \
+	KERNEL("6.12.1") "," FS("xfs", "xfs") "," WINDOW(", 'compact_stall': 5000, 'compact_stall_checkpoint': " #inside) "}"
 #define SHMEM(value, status, more) "{'postgres': {'huge_pages': 'try', 'huge_pages_status': '" status "', 'shared_memory_bytes': 6617563136}, 'thp': {'shmem_enabled': '" value "', 'pmd_size_bytes': 2097152}, " \
 	"'hugepages': {'default_size_bytes': 2097152, 'pools': [{'size_bytes': 2097152, 'total': 0, 'free': 0" more "}]}, " WINDOW("") "}"
 	static const KaRuleCase cases[] = {
@@ -160,6 +164,8 @@ TEST(thp_shmem)
 		{"fewer", "thp.shmem", NULL, SHMEM("always", "off", ""), KA_W_COMPACT_STALL, 9, SILENT, NULL},
 		{"five a second", "thp.shmem", NULL, SHMEM("always", "off", ""), KA_W_COMPACT_STALL, 500, KA_WARNING, "never"},
 		{"within_size as well", "thp.shmem", NULL, SHMEM("within_size", "off", ""), KA_W_COMPACT_STALL, 10, KA_INFO, "never"},
+		{"write path with large folios, in step with the checkpoints", "thp.shmem", NULL, SHMEM_ON_XFS(1500), NO_FACT, 0, SILENT, NULL},
+		{"with the clock", "thp.shmem", NULL, SHMEM_ON_XFS(1499), NO_FACT, 0, KA_WARNING, "never"},
 		{"on huge pages", "thp.shmem", NULL, SHMEM("always", "on", ""), KA_W_COMPACT_STALL, 500, SILENT, NULL},
 		{"advise has no effect", "thp.shmem", NULL, SHMEM("advise", "off", ""), NO_FACT, 0, KA_INFO, NULL},
 		{"never, and a pool can be had", "thp.shmem", NULL, SHMEM("never", "off", ", 'grantable': 3156"), NO_FACT, 0, SILENT, NULL},
