@@ -265,6 +265,8 @@ ka_history_save(void)
 {
 	int			error = 0;
 	int			last_error;
+	bool		logged = false;
+	TimestampTz now;
 	FILE	   *file = AllocateFile(HISTORY_TMP, PG_BINARY_W);
 
 	if (file == NULL)
@@ -280,34 +282,27 @@ ka_history_save(void)
 
 	/* durable_rename syncs the file first, and logs what goes wrong. */
 	if (error == 0 && durable_rename(HISTORY_TMP, KA_HISTORY_FILE, LOG) != 0)
-		error = errno ? errno : EIO;
-	else if (error != 0)
 	{
-		SpinLockAcquire(&ka_shared->mutex);
-		last_error = ka_shared->save_errno;
-		SpinLockRelease(&ka_shared->mutex);
-
-		/* Once, not every few minutes; status() goes on telling. */
-		if (error != last_error)
-		{
-			errno = error;
-			ereport(LOG,
-					(errcode_for_file_access(),
-					 errmsg("could not write file \"%s\": %m", HISTORY_TMP)));
-		}
+		error = errno ? errno : EIO;
+		logged = true;
 	}
 	if (error != 0)
 		unlink(HISTORY_TMP);
 
+	now = GetCurrentTimestamp();
 	SpinLockAcquire(&ka_shared->mutex);
+	last_error = ka_shared->save_errno;
 	ka_shared->save_errno = error;
-	SpinLockRelease(&ka_shared->mutex);
 	if (error == 0)
-	{
-		TimestampTz now = GetCurrentTimestamp();
-
-		SpinLockAcquire(&ka_shared->mutex);
 		ka_shared->saved_at = now;
-		SpinLockRelease(&ka_shared->mutex);
+	SpinLockRelease(&ka_shared->mutex);
+
+	/* Once, not every few minutes; status() goes on telling. */
+	if (error != 0 && error != last_error && !logged)
+	{
+		errno = error;
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not write file \"%s\": %m", HISTORY_TMP)));
 	}
 }

@@ -396,9 +396,12 @@ sampler_exit(int code, Datum arg)
 static void
 sampler_attach(void)
 {
+	TimestampTz now = GetCurrentTimestamp();
+
 	SpinLockAcquire(&ka_shared->mutex);
 	ka_shared->sampler_latch = MyLatch;
 	ka_shared->sampler_pid = MyProcPid;
+	ka_shared->sampler_since = now;
 	ka_shared->sampler_starts++;
 	SpinLockRelease(&ka_shared->mutex);
 
@@ -431,9 +434,6 @@ ka_sampler_main(Datum arg)
 
 	resets = ka_ring_resets();
 	last = saved = tick(true);
-	SpinLockAcquire(&ka_shared->mutex);
-	ka_shared->sampler_since = last;
-	SpinLockRelease(&ka_shared->mutex);
 
 	for (;;)
 	{

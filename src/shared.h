@@ -59,7 +59,7 @@ typedef struct KaShared
 	int64		failed;			/* checkpoints that began and did not end */
 	Latch	   *sampler_latch;	/* NULL: no sampler */
 	int			sampler_pid;	/* 0: no sampler */
-	TimestampTz sampler_since;	/* when the running sampler took its first reading */
+	TimestampTz sampler_since;	/* when the sampler started last */
 	int64		sampler_starts;
 	int64		samples;		/* since server start */
 	int			source_errno[KA_NSOURCES];	/* 0: readable */

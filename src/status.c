@@ -94,11 +94,13 @@ status_sampler(ReturnSetInfo *result, const KaShared *shared)
 	appendStringInfo(&detail,
 					 "a sample every %d ms, every %d ms in a checkpoint; "
 					 UINT64_FORMAT " samples and " UINT64_FORMAT " checkpoints kept, room for "
-					 UINT64_FORMAT " and " UINT64_FORMAT "; started " INT64_FORMAT " times",
+					 UINT64_FORMAT " and " UINT64_FORMAT "; started " INT64_FORMAT " times, last at %s",
 					 ka_sample_interval, ka_checkpoint_sample_interval,
 					 samples, checkpoints,
 					 shared->sample_ring.slots, shared->checkpoint_ring.slots,
-					 shared->sampler_starts);
+					 shared->sampler_starts, timestamptz_to_str(shared->sampler_since));
+	if (shared->saved_at != 0)
+		appendStringInfo(&detail, "; history written at %s", timestamptz_to_str(shared->saved_at));
 	put_status(result, "sampler", "running", detail.data, NULL);
 
 	for (int i = 0; i < KA_NSOURCES; i++)
