@@ -94,7 +94,7 @@ ka_rule_compaction_policy(const KaView *v, KaRows *rows)
 				  "; keep vm.compaction_proactiveness above 0 with it");
 		ka_set_knob(rows, row, KA_KNOB_EXTFRAG_THRESHOLD, ready ? 1000 : KA_UNKNOWN);
 		if (new_kernel && row && row->recommended)
-			ka_command(rows, row, "SELECT kernel_advisor.trial('vm.extfrag_threshold', '1000', '1 min', 10);");
+			ka_host_command(rows, row, "sysctl -w vm.extfrag_threshold=1000");	/* for the trial: not kept over a reboot */
 	}
 	saw_stalls(rows, row);
 	ka_saw(rows, row, KA_KERNEL_RELEASE);
