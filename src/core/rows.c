@@ -315,8 +315,10 @@ ka_set_knob(KaRows *rows, KaAdvice *row, KaSysctl knob, int64_t value)
 	if (value == KA_UNKNOWN || !rows->view->may_set)
 		return;
 	ka_recommend(rows, row, "%lld", (long long) value);
-	ka_host_command(rows, row, "sysctl -w %s=%lld && %s",
-					info->name, (long long) value, ka_persist(rows, knob, value));
+	/* A pool may be granted in part, and sysctl -w prints what was asked for. */
+	ka_host_command(rows, row, "sysctl -w %s=%lld && %s%s",
+					info->name, (long long) value, ka_persist(rows, knob, value),
+					knob == KA_KNOB_NR_HUGEPAGES ? " && sysctl vm.nr_hugepages  # what was granted" : "");
 }
 
 const char *

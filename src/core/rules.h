@@ -124,6 +124,7 @@ typedef struct KaView
 	KaTri		enough;			/* pages for this server */
 	int64_t		target;			/* pages of the pool that is recommended, or KA_UNKNOWN */
 	const KaPool *other_pool;	/* of another size, free and large enough */
+	bool		no_such_size;	/* the kernel has no pages of the size that the server asks for */
 	bool		cgroup_short;	/* a hugetlb limit is below the need */
 	bool		fits;			/* that pool leaves RAM for the rest */
 	bool		reserve;		/* a pool is still to be reserved or enlarged */
@@ -141,8 +142,10 @@ typedef struct KaView
 				reclaim_rate,
 				fallback_rate,
 				drain_rate;
+	double		pressure_pct;	/* of the time: everybody waited for memory; or -1 */
 	double		stall_share;	/* checkpoints' share of stalls / share of time; -1 */
 	double		dip;			/* %, or -1000 */
+	bool		faults_stall;	/* THP faults may compact by themselves, as far as is known */
 	bool		thp_explains;	/* THP fallbacks explain the stalls */
 } KaView;
 

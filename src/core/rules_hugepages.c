@@ -140,6 +140,8 @@ short_for_server(const KaView *v, KaRows *rows)
 		return false;
 	if (v->enough == KA_YES && v->failure == KA_FAIL_HUGE)
 	{
+		if (v->cgroup_short)
+			return true;		/* cgroup_limit says why */
 		row = ka_row(rows, KA_INFO, subject);
 		ka_reason(rows, row, "The server did not get its huge pages, but %lld are available now and it needs %lld: start it again, and look at the hugetlb limits of its cgroup if that fails.",
 				  (long long) v->pool_available, (long long) v->need_plan);
@@ -293,8 +295,7 @@ static bool
 size_mismatch(const KaView *v, KaRows *rows)
 {
 	const KaPool *other = v->other_pool;
-	bool		missing = v->failure == KA_FAIL_HUGE_SIZE ||
-		(v->facts->npools > 0 && v->on_huge != KA_YES && ka_pool(v->facts, v->page_size) == NULL);
+	bool		missing = v->no_such_size && v->on_huge != KA_YES;
 	KaAdvice   *row;
 
 	if (other == NULL && !missing)
@@ -511,6 +512,8 @@ ka_rule_use(const KaView *v, KaRows *rows)
 	}
 	if (v->asks == KA_YES && v->enough == KA_NO && v->pool_total > 0)
 		return;					/* pool_short */
+	if (v->asks != KA_NO && (v->other_pool || v->no_such_size))
+		return;					/* page_size: the pages are there, or can be had in another size only */
 	reserve_pool(v, rows);
 	if (v->asks == KA_NO && v->fits && !v->exhausted)
 		switch_on(v, rows, KA_INFO);

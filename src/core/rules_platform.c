@@ -16,18 +16,30 @@
 static const struct
 {
 	KaFailure	failure;
+	KaFact		fact;			/* that must be ... */
+	const char *value;			/* ... this; NULL: any */
 	const char *subject;
 	const char *reason;
 }			other_causes[] = {
-	{KA_FAIL_SYSV, "shmget",
+	{KA_FAIL_SYSV, KA_ERR_ERRNO, "ENOSPC", "shmget",
+	"A System V segment failed, huge pages were not asked for: ENOSPC is the number of segments (kernel.shmmni) or pages (kernel.shmall) of the whole system, not a disk."},
+	{KA_FAIL_SYSV, KA_ERR_ERRNO, "EINVAL", "shmget",
+	"A System V segment failed, huge pages were not asked for: EINVAL is a size above kernel.shmmax; shared_memory_type = mmap needs no such segment."},
+	{KA_FAIL_SYSV, KA_ERR_ERRNO, NULL, "shmget",
 	"A System V segment failed, huge pages were not asked for: look at kernel.shmmax, kernel.shmall and kernel.shmmni."},
-	{KA_FAIL_DSM, "/dev/shm",
+	{KA_FAIL_DSM, KA_ERR_ERRNO, NULL, "/dev/shm",
 	"A dynamic segment failed, which never uses huge pages: /dev/shm is full (64 MB by default in containers: raise shm_size), or memory is."},
-	{KA_FAIL_IO_URING, "memlock",
+	{KA_FAIL_IO_URING, KA_ERR_ERRNO, "EPERM", "io_uring",
+	"The io_uring queues were forbidden, not the shared memory: look at kernel.io_uring_disabled and at the seccomp profile of the container, or set io_method = worker."},
+	{KA_FAIL_IO_URING, KA_ERR_ERRNO, "ENOSYS", "io_uring",
+	"The kernel or its seccomp profile has no io_uring: set io_method = worker."},
+	{KA_FAIL_IO_URING, KA_ERR_ERRNO, NULL, "memlock",
 	"The io_uring queues failed, not the shared memory: raise the limit on locked memory (LimitMEMLOCK of the service, ulimit -l), look at kernel.io_uring_disabled, or set io_method = worker."},
-	{KA_FAIL_SIGNAL, "signal",
+	{KA_FAIL_SIGNAL, KA_ERR_SIGNAL, "SIGBUS", "signal",
+	"The server does not map huge pages, so SIGBUS is another page that could not be had: look for a full /dev/shm or disk below a mapped file, and for memory errors in dmesg."},
+	{KA_FAIL_SIGNAL, KA_ERR_SIGNAL, NULL, "signal",
 	"This signal does not come from a huge page that could not be had: after SIGKILL look for the OOM killer in dmesg and at the cgroup's memory limit."},
-	{KA_FAIL_OTHER, "last_error",
+	{KA_FAIL_OTHER, KA_ERR_ERRNO, NULL, "last_error",
 	"This error does not come from the pool of huge pages: a pool that is too small is ENOMEM from mmap at the start."},
 };
 
@@ -76,9 +88,10 @@ ka_rule_not_cause(const KaView *v, KaRows *rows)
 		row = ka_row(rows, KA_INFO, "shared_buffers");
 		ka_reason(rows, row, "Huge pages are not the cause: %s; %s.", small_because(v), small_cure(v));
 	}
-	for (size_t i = 0; i < KA_LENGTH(other_causes); i++)
+	for (size_t i = 0; i < KA_LENGTH(other_causes) && row == NULL; i++)
 	{
-		if (other_causes[i].failure == v->failure)
+		if (other_causes[i].failure == v->failure &&
+			(other_causes[i].value == NULL || ka_is(v->facts, other_causes[i].fact, other_causes[i].value)))
 		{
 			row = ka_row(rows, KA_INFO, other_causes[i].subject);
 			ka_reason(rows, row, "Huge pages are not the cause. %s", other_causes[i].reason);

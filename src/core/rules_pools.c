@@ -195,6 +195,9 @@ is_short_or_unknown(const KaView *v, const KaPool *pool)
 		return true;			/* huge_pages.page_size says how to use it */
 	if (pool->size_bytes != v->page_size || v->on_huge == KA_YES)
 		return false;
+	/* A server that its cgroup refuses pages cannot tell for whom they are. */
+	if (v->cgroup_short || v->failure == KA_FAIL_SIGBUS)
+		return v->asks != KA_NO;
 	if (v->enough == KA_NO)
 		return v->asks != KA_NO || v->worth == KA_YES;
 	return v->asks == KA_YES && v->need_plan == KA_UNKNOWN && v->mmap;

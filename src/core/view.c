@@ -315,11 +315,16 @@ view_window(KaView *v)
 	v->reclaim_rate = rate(v, KA_W_ALLOCSTALL);
 	v->fallback_rate = rate(v, KA_W_THP_FALLBACK);
 	v->drain_rate = rate(v, KA_W_PCP_DRAINS);
+	v->pressure_pct = rate(v, KA_W_PRESSURE_FULL_US);
+	if (v->pressure_pct > 0)
+		v->pressure_pct /= 1e4; /* us a second -> % */
 
 	v->stall_share = -1;
 	if (stalls > 0 && inside >= 0 && inside_seconds > 0 && v->seconds > 0)
 		v->stall_share = (inside * v->seconds) / (stalls * inside_seconds);
-	v->thp_explains = stalls > 0 && fallbacks >= KA_LIMIT(FALLBACK_MOST) * stalls &&
+	/* Without a direct compaction a fault that falls back costs nothing. */
+	v->faults_stall = !ka_is(f, KA_THP_DEFRAG, "defer") && !ka_is(f, KA_THP_DEFRAG, "never");
+	v->thp_explains = v->faults_stall && stalls > 0 && fallbacks >= KA_LIMIT(FALLBACK_MOST) * stalls &&
 		v->stall_share < KA_LIMIT(STALL_SHARE);
 
 	v->dip = ka_real(f, KA_W_DIP, -1000);

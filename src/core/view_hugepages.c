@@ -244,8 +244,10 @@ ka_view_hugepages(KaView *v)
 	view_enough(v);
 	view_target(v);
 	v->other_pool = other_pool(v);
+	v->no_such_size = v->failure == KA_FAIL_HUGE_SIZE ||
+		(v->page_size > 0 && v->facts->npools > 0 && ka_pool(v->facts, v->page_size) == NULL);
 	v->cgroup_short = is_limited(v);
 
-	v->reserve = !v->managed && v->supports && v->fits && !v->exhausted && v->on_huge == KA_NO &&
+	v->reserve = !v->managed && v->supports && v->fits && !v->exhausted && !v->no_such_size && v->on_huge == KA_NO &&
 		v->enough != KA_YES && (v->worth == KA_YES || v->insists || v->failure == KA_FAIL_HUGE);
 }

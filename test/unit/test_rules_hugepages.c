@@ -34,6 +34,8 @@ TEST(use)
 		{"nor do 64 on a larger host", "huge_pages.not_worth", NULL, CONNECTED(536870912, 64, 6917529027), NO_FACT, 0, KA_OK, NULL},
 		{"on huge pages already", "huge_pages.use", "huge_pages", "{" SERVER_ON "," POOL(3156, 0, "") "}", NO_FACT, 0, KA_OK, NULL},
 		{"unknown whether it is", "huge_pages.use", "huge_pages", "{'postgres': {'huge_pages': 'try', 'shared_memory_bytes': 6617563136}}", NO_FACT, 0, KA_INFO, NULL},
+		{"the pages are there in another size", "huge_pages.use", NULL, "{'postgres': {'huge_pages': 'try', 'huge_pages_status': 'off', 'huge_page_size_bytes': 1073741824, 'shared_memory_bytes': 6617563136}, 'hugepages': {'default_size_bytes': 2097152, 'pools': [{'size_bytes': 1073741824, 'total': 0, 'free': 0}, {'size_bytes': 2097152, 'total': 3200, 'free': 3200}]}}", NO_FACT, 0, SILENT, NULL},
+		{"there are no pages of that size", "huge_pages.use", NULL, "{'postgres': {'huge_pages': 'try', 'huge_pages_status': 'off', 'huge_page_size_bytes': 16777216, 'shared_memory_bytes': 6617563136}, " POOL(0, 0, "") "}", NO_FACT, 0, SILENT, NULL},
 		{"a pool is there: a restart will do", "huge_pages.use", NULL, "{" SERVER "," POOL(3156, 3156, "") "}", NO_FACT, 0, SILENT, NULL},
 		{"a pool is there, and huge_pages off", "huge_pages.use", "huge_pages", "{'postgres': {'huge_pages': 'off', 'shared_memory_bytes': 6617563136}, " POOL(3156, 3156, "") "}", NO_FACT, 0, KA_WARNING, "try"},
 		{"no page size: the server's figure will do", "huge_pages.use", "vm.nr_hugepages", "{" SERVER "," RAM "}", NO_FACT, 0, KA_WARNING, "3156"},
@@ -113,6 +115,8 @@ TEST(pool_wasted)
 		{"too short to be used", "huge_pages.pool_wasted", NULL, "{" SERVER "," POOL(3000, 3000, "") "}", NO_FACT, 0, SILENT, NULL},
 		/* 1000 wanted by others: 3156 + 1000 of 5000 */
 		{"what others want is not idle", "huge_pages.pool_wasted", "vm.nr_hugepages", "{" SERVER_ON ", 'hugepages': {'default_size_bytes': 2097152, 'consumers': [{'what': 'b', 'pages': 1000}], 'pools': [{'size_bytes': 2097152, 'total': 5000, 'free': 1844, 'reserved': 0, 'surplus': 0, 'overcommit': 0}]}}", NO_FACT, 0, KA_WARNING, "4156"},
+		{"its cgroup refuses them: whose they are is not known here", "huge_pages.pool_wasted", NULL, "{" SERVER ", 'cgroup': {'hugetlb': [{'size_bytes': 2097152, 'rsvd_limit_bytes': 0}]}, " POOL(4000, 4000, "") "}", NO_FACT, 0, SILENT, NULL},
+		{"it does not", "huge_pages.pool_wasted", NULL, "{" SERVER ", 'cgroup': {'hugetlb': [{'size_bytes': 2097152, 'rsvd_limit_bytes': 6618611712}]}, " POOL(4000, 4000, "") "}", NO_FACT, 0, KA_WARNING, "3156"},
 		{"a large one that is off: its own choice", "huge_pages.pool_wasted", "vm.nr_hugepages", "{'postgres': {'huge_pages': 'off', 'shared_memory_bytes': 6617563136}, " POOL(4000, 4000, "") "}", NO_FACT, 0, KA_INFO, NULL},
 		{"a small server that is off", "huge_pages.pool_wasted", "vm.nr_hugepages", "{'postgres': {'huge_pages': 'off', 'shared_memory_bytes': 148848640, 'max_connections': 100}, " POOL(1000, 1000, "") "}", NO_FACT, 0, KA_WARNING, "0"},
 	};
@@ -189,7 +193,9 @@ TEST(not_cause)
 		{"off", "huge_pages.not_cause", NULL, FAILED("'huge_pages': 'off', ", "'phase': 'start', 'call': 'mmap', 'errno': 'ENOMEM', 'bytes': 4194304"), NO_FACT, 0, KA_INFO, NULL},
 		{"shmget", "huge_pages.not_cause", "shmget", FAILED("", "'phase': 'start', 'call': 'shmget', 'errno': 'EINVAL', 'bytes': 4194304"), NO_FACT, 0, KA_INFO, NULL},
 		{"dsm", "huge_pages.not_cause", "/dev/shm", FAILED("", "'phase': 'runtime', 'call': 'dsm', 'errno': 'ENOSPC', 'bytes': 4194304"), NO_FACT, 0, KA_INFO, NULL},
-		{"io_uring is refused", "huge_pages.not_cause", "memlock", FAILED("'huge_pages': 'on', ", "'phase': 'start', 'call': 'io_uring', 'errno': 'EPERM'"), NO_FACT, 0, KA_INFO, NULL},
+		{"io_uring and locked memory", "huge_pages.not_cause", "memlock", FAILED("'huge_pages': 'on', ", "'phase': 'start', 'call': 'io_uring', 'errno': 'ENOMEM'"), NO_FACT, 0, KA_INFO, NULL},
+		{"SIGBUS without huge pages", "huge_pages.not_cause", "signal", FAILED("'huge_pages': 'off', ", "'phase': 'runtime', 'signal': 'SIGBUS'"), NO_FACT, 0, KA_INFO, NULL},
+		{"io_uring is refused", "huge_pages.not_cause", "io_uring", FAILED("'huge_pages': 'on', ", "'phase': 'start', 'call': 'io_uring', 'errno': 'EPERM'"), NO_FACT, 0, KA_INFO, NULL},
 		{"SIGBUS overrides the size", "huge_pages.not_cause", NULL, FAILED("'huge_pages': 'try', ", "'phase': 'start', 'signal': 'SIGBUS', 'bytes': 4194305"), NO_FACT, 0, SILENT, NULL},
 		{"no error", "huge_pages.not_cause", NULL, "{'postgres': {'huge_pages': 'try'}}", NO_FACT, 0, SILENT, NULL},
 		{"an error without any detail", "huge_pages.not_cause", NULL, FAILED("", "'phase': 'start'"), NO_FACT, 0, SILENT, NULL},
