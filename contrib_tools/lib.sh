@@ -208,7 +208,9 @@ explain_failure() {
 
 # copy_tree SOURCE TARGET: the sources as they are, committed or not, without products of a build
 copy_tree() {
-	local source=$1 target=$2
+	local source target=$2
+	source=$(cd "$1" && pwd)
+	[[ $target/ != "$source"/* ]] || { warn "$target is inside of the sources"; return 1; }
 	mkdir -p "$target"
 	if git -C "$source" -c safe.directory='*' rev-parse --is-inside-work-tree >/dev/null 2>&1; then
 		git -C "$source" -c safe.directory='*' ls-files -z --cached --others --exclude-standard |
