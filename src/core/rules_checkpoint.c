@@ -171,6 +171,7 @@ ka_rule_checkpoint_sync(const KaView *v, KaRows *rows)
 	double		mean = ka_real(f, KA_W_SYNC_MS, -1);
 	double		longest = ka_real(f, KA_W_SYNC_MAX_MS, -1);
 	bool		saturated = ka_real(f, KA_W_UTIL, 0) >= KA_LIMIT(DEVICE_UTIL_PCT);
+	bool		hopeless = saturated && ka_real(f, KA_W_LATENCY, 0) >= KA_LIMIT(DEVICE_LATENCY_US);
 	int64_t		held_back = background_bytes(v);
 	int64_t		wanted;
 	KaSeverity	severity;
@@ -180,14 +181,17 @@ ka_rule_checkpoint_sync(const KaView *v, KaRows *rows)
 		return;
 	severity = mean >= KA_LIMIT(SYNC_WARN_MS) || longest >= KA_LIMIT(SYNC_MAX_WARN_MS) ? KA_WARNING : KA_INFO;
 	wanted = sufficient_background(v, held_back, mean > 0 ? mean : longest);
-	if (v->exhausted || !v->kernel_in_reach || (held_back != KA_UNKNOWN && wanted >= held_back))
+	/* storage.saturated: no memory setting helps. */
+	if (v->exhausted || hopeless || !v->kernel_in_reach || (held_back != KA_UNKNOWN && wanted >= held_back))
 		wanted = KA_UNKNOWN;
 
-	row = ka_row(rows, severity, ka_sysctl_info[KA_KNOB_DIRTY_BACKGROUND_BYTES].name);
+	row = ka_row(rows, severity, v->kernel_in_reach ? ka_sysctl_info[KA_KNOB_DIRTY_BACKGROUND_BYTES].name : "sync_phase");
 	ka_reason(rows, row, "The sync phase of a checkpoint takes %.1f s%s: %s.",
 			  (mean >= 0 ? mean : longest) / 1000,
 			  mean >= 0 && longest > mean ? ka_printf(v->arena, " on average and %.1f s at worst", longest / 1000) : "",
-			  saturated ? "the device is at its limit, and what the kernel held back until then makes it worse" :
+			  hopeless ? "the device is at its limit all the time, not only then" :
+			  saturated ? "the device is busy all the time, and what the kernel held back until then makes it worse" :
+			  !v->kernel_in_reach ? "the system held the writes back until fsync; checkpoint_flush_after spreads them where it is supported" :
 			  held_back != KA_UNKNOWN && wanted == KA_UNKNOWN && v->total > 0 ?
 			  "the kernel writes back early already, so look at the device" :
 			  "the kernel held the writes back until fsync; a smaller vm.dirty_background_bytes and checkpoint_flush_after spread them");

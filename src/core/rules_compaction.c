@@ -55,7 +55,11 @@ keep_stock(const KaView *v, KaRows *rows, KaSeverity severity)
 		return;
 	row = ka_row(rows, severity, ka_sysctl_info[KA_KNOB_COMPACTION_PROACTIVENESS].name);
 	ka_reason(rows, row, "vm.compaction_proactiveness is 0: at vm.extfrag_threshold = 1000 nothing else keeps large blocks in stock, the two belong together.");
-	ka_set_knob(rows, row, KA_KNOB_COMPACTION_PROACTIVENESS, ka_sysctl_info[KA_KNOB_COMPACTION_PROACTIVENESS].def);
+	ka_set_knob(rows, row, KA_KNOB_COMPACTION_PROACTIVENESS, v->exhausted ? KA_UNKNOWN :
+				ka_sysctl_info[KA_KNOB_COMPACTION_PROACTIVENESS].def);
+	ka_saw(rows, row, KA_SYSCTL_EXTFRAG_THRESHOLD);
+	ka_saw(rows, row, KA_FRAG_FREE_COSTLY);
+	ka_saw(rows, row, KA_FRAG_UNUSABLE_4);
 	saw_stalls(rows, row);
 }
 
@@ -69,8 +73,14 @@ ka_rule_compaction_policy(const KaView *v, KaRows *rows)
 	KaSeverity	severity;
 	KaAdvice   *row;
 
-	if (v->large_folios != KA_YES || v->stall_rate < KA_LIMIT(STALL_POLICY) || v->thp_explains)
+	if (v->large_folios != KA_YES)
 		return;
+	if (v->stall_rate < KA_LIMIT(STALL_POLICY) || v->thp_explains)
+	{
+		if (threshold >= 1000)
+			keep_stock(v, rows, KA_INFO);
+		return;
+	}
 
 	severity = !new_kernel && proven && !v->exhausted && v->stall_rate >= KA_LIMIT(STALL_POLICY_WARN) ? KA_WARNING : KA_INFO;
 	row = ka_row(rows, severity, ka_sysctl_info[KA_KNOB_EXTFRAG_THRESHOLD].name);
@@ -158,8 +168,9 @@ static void
 late_kswapd(const KaView *v, KaRows *rows)
 {
 	int64_t		factor = ka_int(v->facts, KA_SYSCTL_WATERMARK_SCALE_FACTOR);
-	int64_t		pressure = ka_int(v->facts, KA_W_PRESSURE_FULL_US);
-	double		pressure_pct = pressure != KA_UNKNOWN && v->seconds > 0 ? (double) pressure / v->seconds / 1e4 : -1;
+	double		pressure_pct = v->pressure_pct;
+	bool		large_writes = v->large_folios == KA_YES && v->kernel >= 7000 &&
+		ka_int(v->facts, KA_SYSCTL_EXTFRAG_THRESHOLD) >= 1000;
 	bool		has_factor = v->kernel == 0 ? factor != KA_UNKNOWN :
 		v->kernel >= ka_sysctl_info[KA_KNOB_WATERMARK_SCALE_FACTOR].since;
 	int64_t		distance,
@@ -171,16 +182,18 @@ late_kswapd(const KaView *v, KaRows *rows)
 		v->stall_rate < 0 || v->stall_rate >= v->reclaim_rate * KA_LIMIT(FALLBACK_SHARE) || v->exhausted)
 		return;
 
-	row = ka_row(rows, v->available_pct >= KA_LIMIT(RECLAIMABLE_PCT) &&
+	row = ka_row(rows, v->available_pct >= KA_LIMIT(RECLAIMABLE_PCT) && !large_writes &&
 				 (v->reclaim_rate >= KA_LIMIT(RECLAIM_STALL_WARN) || pressure_pct >= KA_LIMIT(PRESSURE_FULL_PCT)) ?
 				 KA_WARNING : KA_INFO,
 				 ka_sysctl_info[has_factor ? KA_KNOB_WATERMARK_SCALE_FACTOR : KA_KNOB_MIN_FREE_KBYTES].name);
 	distance = (int64_t) ka_min(ka_round((double) ka_max(v->total, 0) * KA_LIMIT(WATERMARK_PCT) / 100),
 								(int64_t) KA_LIMIT(WATERMARK_BYTES));
 	wanted = v->total > 0 ? ka_max(10, ka_round((double) distance * 10000 / (double) v->total)) : KA_UNKNOWN;
-	if (v->available_pct < KA_LIMIT(RECLAIMABLE_PCT) || wanted <= factor || !has_factor || factor == KA_UNKNOWN)
+	if (v->available_pct < KA_LIMIT(RECLAIMABLE_PCT) || wanted <= factor || !has_factor || factor == KA_UNKNOWN ||
+		large_writes)
 		wanted = KA_UNKNOWN;
 	ka_reason(rows, row, "%.1f times a second a process had to reclaim memory itself, without any compaction: %s.", v->reclaim_rate,
+			  large_writes ? "vm.extfrag_threshold = 1000 ends the compactions of large writes, but from 7.0 on not their reclaim; compare with the rate at the default of 500" :
 			  v->available_pct < 0 ? "look at MemAvailable in /proc/meminfo, whether there is cache to reclaim or memory is short" :
 			  v->available_pct < KA_LIMIT(RECLAIMABLE_PCT) ? "little is reclaimable, memory is short rather than reclaimed late" :
 			  has_factor ? "most of RAM is cache, kswapd only starts too late; a larger distance of its watermarks starts it earlier" :
@@ -217,6 +230,34 @@ no_proactive(const KaView *v, KaRows *rows)
 	ka_saw(rows, row, KA_W_DAEMON_WAKE);
 	ka_saw(rows, row, KA_W_DAEMON_MIGRATE);
 	ka_limit(rows, row, KA_T_STALL_POLICY);
+}
+
+/* Stalls that neither the write path nor faults of large pages explain: no guess, but where to look. */
+static void
+unexplained(const KaView *v, KaRows *rows)
+{
+	const KaFacts *f = v->facts;
+	bool		faults = v->fallback_rate >= 0 ? v->fallback_rate >= KA_LIMIT(FALLBACK_SHARE) * v->stall_rate :
+		ka_is(f, KA_THP_DEFRAG, "always");
+	bool		shmem = ka_known(f, KA_THP_SHMEM) && !ka_is(f, KA_THP_SHMEM, "never") &&
+		!ka_is(f, KA_THP_SHMEM, "advise") && !ka_is(f, KA_THP_SHMEM, "deny");
+	KaAdvice   *row;
+
+	if (v->stall_rate < KA_LIMIT(STALL_POLICY_WARN) || v->large_folios == KA_YES || v->exhausted ||
+		(faults && v->faults_stall) || (shmem && v->on_huge == KA_NO))
+		return;
+	row = ka_row(rows, KA_INFO, "compaction");
+	ka_reason(rows, row, "%.1f direct compactions a second, and %s: `perf record -a -g -e compaction:mm_compaction_begin` shows who asks for the large blocks.",
+			  v->stall_rate,
+			  v->large_folios == KA_NO ? "buffered writes of this file system and kernel do not ask for large blocks" :
+			  "whether buffered writes ask for large blocks is not known for this file system and kernel");
+	saw_stalls(rows, row);
+	ka_saw(rows, row, KA_KERNEL_RELEASE);
+	ka_saw(rows, row, KA_WAL_FILESYSTEM);
+	ka_saw(rows, row, KA_DATA_FILESYSTEM);
+	ka_saw(rows, row, KA_THP_DEFRAG);
+	ka_limit(rows, row, KA_T_STALL_POLICY_WARN);
+	ka_limit(rows, row, KA_T_FALLBACK_SHARE);
 }
 
 static void
@@ -260,6 +301,7 @@ ka_rule_compaction_background(const KaView *v, KaRows *rows)
 {
 	late_kswapd(v, rows);
 	no_proactive(v, rows);
+	unexplained(v, rows);
 	defrag_first(v, rows);
 	too_much_kept_free(v, rows);
 }
@@ -298,6 +340,9 @@ ka_rule_compaction_not_cause(const KaView *v, KaRows *rows)
 	KaAdvice   *row;
 
 	if (v->dip < KA_LIMIT(DIP_PCT) || stalls == KA_UNKNOWN)
+		return;
+	/* The drain and whatever else waits for memory is not acquitted by these two counters. */
+	if (v->drain_rate >= KA_LIMIT(DRAINS) || v->pressure_pct >= KA_LIMIT(PRESSURE_FULL_PCT))
 		return;
 	/* Without the window's length only a zero can be judged. */
 	if (v->seconds > 0 ? v->stall_rate >= KA_LIMIT(STALL_IDLE) || v->reclaim_rate >= KA_LIMIT(STALL_IDLE) :

@@ -166,7 +166,8 @@ ka_rule_memory_overcommit(const KaView *v, KaRows *rows)
 	int64_t		committed,
 				limit,
 				value;
-	bool		over;
+	bool		over,
+				meanwhile;
 	KaAdvice   *row;
 
 	if (ka_int(v->facts, KA_SYSCTL_OVERCOMMIT_MEMORY) != 2)
@@ -190,15 +191,20 @@ ka_rule_memory_overcommit(const KaView *v, KaRows *rows)
 
 	commit_after(v, &c, &committed, &limit);
 	over = committed >= limit || c.committed >= c.limit;
-	if (!over && (double) committed * 100 < (double) limit * KA_LIMIT(COMMIT_PCT) &&
+	/* The limit falls when the pool is reserved, what is committed only when the server restarts. */
+	meanwhile = c.committed >= limit;
+	if (!over && !meanwhile && (double) committed * 100 < (double) limit * KA_LIMIT(COMMIT_PCT) &&
 		(double) c.committed * 100 < (double) c.limit * KA_LIMIT(COMMIT_PCT))
 	{
 		if (c.more_pool == 0 && v->pools_bytes == 0)
 			return;
 		row = ka_row(rows, KA_OK, ka_sysctl_info[knob].name);
-		ka_reason(rows, row, "vm.overcommit_memory is 2: the pool%s is outside of CommitLimit, and %s of %s are committed.",
-				  c.more_pool > 0 ? " that is to be reserved" : "",
-				  ka_human(v->arena, committed), ka_human(v->arena, limit));
+		if (c.more_pool > 0)
+			ka_reason(rows, row, "vm.overcommit_memory is 2: the pool lowers CommitLimit from %s to %s, and that suffices for the %s that are committed with it.",
+					  ka_human(v->arena, c.limit), ka_human(v->arena, limit), ka_human(v->arena, committed));
+		else
+			ka_reason(rows, row, "vm.overcommit_memory is 2: the pool is outside of CommitLimit, and %s of %s are committed.",
+					  ka_human(v->arena, committed), ka_human(v->arena, limit));
 		ka_set_knob(rows, row, knob, KA_UNKNOWN);
 		saw_commit(rows, row, &c, committed, limit);
 		return;
@@ -210,8 +216,12 @@ ka_rule_memory_overcommit(const KaView *v, KaRows *rows)
 		value = KA_UNKNOWN;		/* it is full now and will not be once the pool is there */
 	row = ka_row(rows, over && c.asked > 0 ? KA_CRITICAL : KA_WARNING, ka_sysctl_info[knob].name);
 	if (c.more_pool > 0)
-		ka_reason(rows, row, "vm.overcommit_memory is 2: with the pool %s would be committed of a CommitLimit of %s, since pages of a pool are taken out of it: set both values together, or vm.overcommit_memory = 0.",
-				  ka_human(v->arena, committed), ka_human(v->arena, limit));
+		ka_reason(rows, row, "vm.overcommit_memory is 2: the pool lowers CommitLimit from %s to %s at once, %s are committed now, and %s once the server has restarted on the pool: %s, or set vm.overcommit_memory = 0.",
+				  ka_human(v->arena, c.limit), ka_human(v->arena, limit), ka_human(v->arena, c.committed),
+				  ka_human(v->arena, committed),
+				  value != KA_UNKNOWN ? "raise the limit together with the pool" :
+				  meanwhile ? "stop the server before the pool is reserved, or every process is refused memory meanwhile" :
+				  "little room is left");
 	else
 		ka_reason(rows, row, "vm.overcommit_memory is 2 and %s of a CommitLimit of %s are committed%s: requests for memory %s; raise the limit%s, add swap, or set vm.overcommit_memory = 0; every huge page that is reserved lowers it further.",
 				  ka_human(v->arena, committed), ka_human(v->arena, limit),
@@ -219,7 +229,7 @@ ka_rule_memory_overcommit(const KaView *v, KaRows *rows)
 				  v->pools_bytes > 0 ? ka_printf(v->arena, " (%s in pools do not count)", ka_human(v->arena, v->pools_bytes)) : "");
 	ka_set_knob(rows, row, knob, value);
 	if (c.more_pool > 0 && v->default_pool && row && row->recommended)
-		ka_host_command(rows, row, "sysctl -w %s=%lld vm.nr_hugepages=%lld && %s && %s",
+		ka_host_command(rows, row, "sysctl -w %s=%lld vm.nr_hugepages=%lld && %s && %s && sysctl vm.nr_hugepages  # what was granted",
 						ka_sysctl_info[knob].name, (long long) value, (long long) v->target,
 						ka_persist(rows, knob, value), ka_persist(rows, KA_KNOB_NR_HUGEPAGES, v->target));
 	saw_commit(rows, row, &c, committed, limit);

@@ -167,16 +167,26 @@ ka_rule_thp_shmem(const KaView *v, KaRows *rows)
 	static const char *const large[] = {"always", "within_size", "force"};
 	const char *shmem = ka_text(v->facts, KA_THP_SHMEM);
 	bool		asks = is_one_of(shmem, large, KA_LENGTH(large));
+	const char *defrag = ka_text(v->facts, KA_THP_DEFRAG);
+	/* From 5.12 on defrag holds for shared memory too, and PostgreSQL never asks with madvise. */
+	bool		compacts = defrag == NULL || strcmp(defrag, "always") == 0 || (v->kernel > 0 && v->kernel < 5012);
+	bool		file_faults = v->stall_rate > 0 &&
+		ka_real(v->facts, KA_W_THP_FILE_FALLBACK, 0) >= KA_LIMIT(FALLBACK_SHARE) * v->stall_rate * v->seconds;
 	KaAdvice   *row;
 
 	if (shmem == NULL || v->on_huge != KA_NO || v->down)
 		return;
-	if (asks && v->stall_rate >= KA_LIMIT(STALL_IDLE) && !v->thp_explains && !writes_explain(v))
+	if (asks && v->stall_rate >= KA_LIMIT(STALL_IDLE) && !v->thp_explains &&
+		(compacts ? !writes_explain(v) || file_faults : v->large_folios != KA_YES))
 	{
-		row = ka_row(rows, v->stall_rate >= KA_LIMIT(STALL_THP) ? KA_WARNING : KA_INFO, "thp.shmem_enabled");
-		ka_reason(rows, row, "shared_buffers is shared memory, so shmem_enabled = %s counts and not enabled: each first touch tries a large page, and %.1f times a second that stalls%s; a reserved pool is the cure, thp.defrag = defer takes the stalls alone.",
-				  shmem, v->stall_rate,
-				  ka_is(v->facts, KA_THP_DEFRAG, "always") ? " since defrag is always" : "");
+		row = ka_row(rows, compacts && v->stall_rate >= KA_LIMIT(STALL_THP) ? KA_WARNING : KA_INFO, "thp.shmem_enabled");
+		if (compacts)
+			ka_reason(rows, row, "shared_buffers is shared memory, so shmem_enabled = %s counts and not enabled: each first touch tries a large page, and %.1f times a second a process compacts for one%s; a reserved pool is the cure, thp.defrag = defer takes the stalls alone.",
+					  shmem, v->stall_rate,
+					  ka_is(v->facts, KA_THP_DEFRAG, "always") ? " since defrag is always" : "");
+		else
+			ka_reason(rows, row, "shared_buffers is shared memory, so shmem_enabled = %s counts and not enabled; but with defrag = %s its faults do not compact by themselves (5.12 and later): of the %.1f direct compactions a second others are the more likely cause, a reserved pool makes an end of the question.",
+					  shmem, defrag, v->stall_rate);
 		/* Where a pool is worth it large pages come from there, and these are for nothing. */
 		ka_set_thp(rows, row, "shmem_enabled", KA_THP_SHMEM, v->worth == KA_NO || v->reserve ? "never" : NULL);
 		ka_limit(rows, row, KA_T_STALL_IDLE);

@@ -39,6 +39,10 @@ TEST(compaction_policy)
 		{"set already", "compaction.policy", NULL, XFS("6.12.1", ", 'compact_stall': 5000"), KA_SYSCTL_EXTFRAG_THRESHOLD, 1000, KA_INFO, NULL},
 		{"both knobs", "compaction.policy", "vm.compaction_proactiveness", XFS("6.12.1", ", 'compact_stall': 5000"), KA_SYSCTL_COMPACTION_PROACTIVENESS, 0, KA_WARNING, "20"},
 		{"the other one is set", "compaction.policy", "vm.compaction_proactiveness", XFS("6.12.1", ", 'compact_stall': 5000"), KA_SYSCTL_COMPACTION_PROACTIVENESS, 1, SILENT, NULL},
+		/* half of the stalls have a fallback, in step with the clock, but with defer no fault compacts */
+		{"faults that cannot stall explain nothing", "compaction.policy", NULL, "{" ON_HUGE "," KERNEL("6.12.1") ", 'thp': {'defrag': 'defer'}," FS("xfs", "xfs") "," WINDOW(", 'compact_stall_checkpoint': 1000, 'compact_stall': 5000") "}", KA_W_THP_FALLBACK, 5000, KA_WARNING, "1000"},
+		{"at 1000 somebody must keep a stock", "compaction.policy", "vm.compaction_proactiveness", "{" KERNEL("6.12.1") "," FS("xfs", "xfs") ", 'sysctl': {'vm.extfrag_threshold': 1000}}", KA_SYSCTL_COMPACTION_PROACTIVENESS, 0, KA_INFO, "20"},
+		{"at 500 without stalls nobody needs to", "compaction.policy", NULL, "{" KERNEL("6.12.1") "," FS("xfs", "xfs") ", 'sysctl': {'vm.extfrag_threshold': 500}}", KA_SYSCTL_COMPACTION_PROACTIVENESS, 0, SILENT, NULL},
 		{"managed", "compaction.policy", NULL, "{'postgres': {'managed': 'x'}," KERNEL("6.12.1") "," FS("xfs", "xfs") "," WINDOW(", 'thp_fault_fallback': 0") "}", KA_W_COMPACT_STALL, 5000, KA_WARNING, NULL},
 	};
 
@@ -83,6 +87,12 @@ TEST(compaction_background)
 		{"nobody keeps a stock", "compaction.background", "vm.compaction_proactiveness", "{" KERNEL("5.15.0") "," WINDOW(", 'compact_stall': 100") "}", KA_SYSCTL_COMPACTION_PROACTIVENESS, 0, KA_INFO, "20"},
 		{"somebody does", "compaction.background", NULL, "{" KERNEL("5.15.0") "," WINDOW(", 'compact_stall': 100") "}", KA_SYSCTL_COMPACTION_PROACTIVENESS, 20, SILENT, NULL},
 		{"before 5.9", "compaction.background", NULL, "{" KERNEL("5.8.0") "," WINDOW(", 'compact_stall': 100") "}", KA_SYSCTL_COMPACTION_PROACTIVENESS, 0, SILENT, NULL},
+		{"nobody knows who stalls", "compaction.background", "compaction", "{" WINDOW("") "}", KA_W_COMPACT_STALL, 1000, KA_INFO, NULL},
+		{"less often", "compaction.background", NULL, "{" WINDOW("") "}", KA_W_COMPACT_STALL, 999, SILENT, NULL},
+		{"faults explain a tenth", "compaction.background", NULL, "{" WINDOW(", 'compact_stall': 1000") "}", KA_W_THP_FALLBACK, 100, SILENT, NULL},
+		{"not with defer", "compaction.background", "compaction", "{'thp': {'defrag': 'defer'}," WINDOW(", 'compact_stall': 1000") "}", KA_W_THP_FALLBACK, 100, KA_INFO, NULL},
+		{"from 7.0 on large writes reclaim at 1000", "compaction.background", "vm.watermark_scale_factor", "{" KERNEL("7.0.0") "," FS("xfs", "xfs") ", 'memory': {'total_bytes': 68719476736, 'available_bytes': 34359738368}, 'sysctl': {'vm.watermark_scale_factor': 10, 'vm.extfrag_threshold': 1000}," WINDOW(", 'compact_stall': 0") "}", KA_W_ALLOCSTALL, 1000, KA_INFO, NULL},
+		{"before that they do not", "compaction.background", "vm.watermark_scale_factor", "{" KERNEL("6.19.0") "," FS("xfs", "xfs") ", 'memory': {'total_bytes': 68719476736, 'available_bytes': 34359738368}, 'sysctl': {'vm.watermark_scale_factor': 10, 'vm.extfrag_threshold': 1000}," WINDOW(", 'compact_stall': 0") "}", KA_W_ALLOCSTALL, 1000, KA_WARNING, "100"},
 		{"defrag_mode with stalls", "compaction.background", "vm.defrag_mode", "{" WINDOW(", 'compact_stall': 100") "}", KA_SYSCTL_DEFRAG_MODE, 1, KA_INFO, "0"},
 		{"without", "compaction.background", NULL, "{" WINDOW(", 'compact_stall': 99") "}", KA_SYSCTL_DEFRAG_MODE, 1, SILENT, NULL},
 		/* 5 % of 1000000 KiB are 50000; sqrt(16 * 1000000) = 4000 */
@@ -107,6 +117,10 @@ TEST(compaction_not_cause)
 		{"compactions are not counted", "compaction.not_cause", NULL, DIP(""), KA_W_ALLOCSTALL, 0, SILENT, NULL},
 		{"zero needs no length", "compaction.not_cause", NULL, "{'window': {'dip_pct': 50, 'allocstall': 0}}", KA_W_COMPACT_STALL, 0, KA_OK, NULL},
 		{"one does", "compaction.not_cause", NULL, "{'window': {'dip_pct': 50, 'allocstall': 0}}", KA_W_COMPACT_STALL, 1, SILENT, NULL},
+		{"lists are drained", "compaction.not_cause", NULL, DIP(", 'compact_stall': 0, 'allocstall': 0"), KA_W_PCP_DRAINS, 100, SILENT, NULL},
+		{"less often drained", "compaction.not_cause", NULL, DIP(", 'compact_stall': 0, 'allocstall': 0"), KA_W_PCP_DRAINS, 99, KA_OK, NULL},
+		{"1 % of the time waits for memory", "compaction.not_cause", NULL, DIP(", 'compact_stall': 0, 'allocstall': 0"), KA_W_PRESSURE_FULL_US, 1000000, SILENT, NULL},
+		{"less", "compaction.not_cause", NULL, DIP(", 'compact_stall': 0, 'allocstall': 0"), KA_W_PRESSURE_FULL_US, 999999, KA_OK, NULL},
 		{"faster during checkpoints", "compaction.not_cause", NULL, "{" WINDOW(", 'dip_pct': -30, 'allocstall': 0") "}", KA_W_COMPACT_STALL, 0, SILENT, NULL},
 	};
 
@@ -163,6 +177,10 @@ TEST(thp_shmem)
 		{"always with stalls", "thp.shmem", NULL, SHMEM("always", "off", ""), KA_W_COMPACT_STALL, 10, KA_INFO, "never"},
 		{"fewer", "thp.shmem", NULL, SHMEM("always", "off", ""), KA_W_COMPACT_STALL, 9, SILENT, NULL},
 		{"five a second", "thp.shmem", NULL, SHMEM("always", "off", ""), KA_W_COMPACT_STALL, 500, KA_WARNING, "never"},
+		{"defrag is not always: nobody's fault here", "thp.shmem", NULL, "{'thp': {'shmem_enabled': 'always', 'defrag': 'madvise'}, 'postgres': {'huge_pages_status': 'off'}," WINDOW("") "}", KA_W_COMPACT_STALL, 500, KA_INFO, NULL},
+		{"which counted from 5.12 on", "thp.shmem", NULL, "{'kernel': {'release': '5.11.0'}, 'thp': {'shmem_enabled': 'always', 'defrag': 'madvise'}, 'postgres': {'huge_pages_status': 'off'}," WINDOW("") "}", KA_W_COMPACT_STALL, 500, KA_WARNING, NULL},
+		{"writes of large folios hide it", "thp.shmem", NULL, "{'kernel': {'release': '6.8.0'}, 'storage': {'wal': {'filesystem': 'xfs'}}, 'thp': {'shmem_enabled': 'always', 'defrag': 'always'}, 'postgres': {'huge_pages_status': 'off'}," WINDOW(", 'compact_stall': 500") "}", KA_W_THP_FILE_FALLBACK, 49, SILENT, NULL},
+		{"unless its own faults are counted", "thp.shmem", NULL, "{'kernel': {'release': '6.8.0'}, 'storage': {'wal': {'filesystem': 'xfs'}}, 'thp': {'shmem_enabled': 'always', 'defrag': 'always'}, 'postgres': {'huge_pages_status': 'off'}," WINDOW(", 'compact_stall': 500") "}", KA_W_THP_FILE_FALLBACK, 50, KA_WARNING, NULL},
 		{"within_size as well", "thp.shmem", NULL, SHMEM("within_size", "off", ""), KA_W_COMPACT_STALL, 10, KA_INFO, "never"},
 		{"write path with large folios, in step with the checkpoints", "thp.shmem", NULL, SHMEM_ON_XFS(1500), NO_FACT, 0, SILENT, NULL},
 		{"with the clock", "thp.shmem", NULL, SHMEM_ON_XFS(1499), NO_FACT, 0, KA_WARNING, "never"},
