@@ -38,7 +38,7 @@ finish() {
 
 # A test that stops on its way has no plan, so that prove calls it failed.
 bail() {
-	printf 'Bail out!  %s\n' "$*"
+	note "$*"
 	exit 255
 }
 

@@ -16,6 +16,7 @@ unset PGSERVICE PGOPTIONS
 
 scratch=$(mktemp -d /var/tmp/pg_kernel_advisor-root.XXXXXX)
 chmod 755 "$scratch"
+chown postgres: "$scratch"
 install -d -o postgres -m 700 "$scratch/socket"
 export PGHOST=$scratch/socket PGPORT=54322 PGUSER=postgres PGDATABASE=postgres
 data=$scratch/data
@@ -39,8 +40,8 @@ setting() { as_user "$PGBIN/postgres" -D "$data" -C "$1" 2>/dev/null; }
 # make_server [initdb's options]
 make_server() {
 	as_user "$PGBIN/initdb" -D "$data" -U postgres -A trust --no-sync --locale=C.UTF-8 "$@" >"$scratch/initdb.log" 2>&1 ||
-		bail "initdb: $(tail -n 3 "$scratch/initdb.log")"
+		bail "initdb: $(<"$scratch/initdb.log")"
 	printf '%s\n' "listen_addresses = ''" "unix_socket_directories = '$PGHOST'" "port = $PGPORT" \
-		"shared_preload_libraries = 'pg_kernel_advisor'" 'shared_buffers = 128MB' >>"$data/postgresql.conf"
-	at_exit "server -m immediate stop"
+		"shared_preload_libraries = 'pg_kernel_advisor'" "shared_buffers = ${shared_buffers:-128MB}" >>"$data/postgresql.conf"
+	at_exit '[[ ! -f $data/postmaster.pid ]] || server -m immediate stop'
 }
