@@ -38,6 +38,10 @@ WARNINGS = -Wall -Wextra -Werror -Wno-declaration-after-statement
 PG_CPPFLAGS = -isystem $(shell $(PG_CONFIG) --includedir-server) -Isrc -Isrc/core \
 	$(shell $(PKG_CONFIG) --cflags libproc2)
 PG_CFLAGS = $(WARNINGS)
+# The server was built with gcc: clang is not to complain of gcc's flags.
+ifneq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
+PG_CFLAGS += -Wno-ignored-optimization-argument -Wno-unknown-warning-option
+endif
 SHLIB_LINK = $(shell $(PKG_CONFIG) --libs libproc2)
 
 # No bitcode: these functions gain nothing from inlining into queries.

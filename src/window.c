@@ -22,7 +22,6 @@
 #define WINDOW_US			INT64CONST(3600000000)	/* an hour: several checkpoints at the usual timeouts */
 #define WINDOW_TIMEOUTS		4	/* checkpoint_timeouts, where those are longer than the hour */
 #define MIN_COVERAGE		0.9
-#define MIN_TPS_SECONDS		2.0 /* backends report their transactions once a second */
 
 /*
  * The mean request of unfragmented memory is taken from all samples there are,
@@ -81,6 +80,13 @@ typedef struct Mean
 	double		weight;
 } Mean;
 
+/* Transactions per second around one checkpoint. */
+typedef struct Throughput
+{
+	double		before;
+	double		during;
+} Throughput;
+
 typedef struct CheckpointSums
 {
 	int64		count,
@@ -90,10 +96,10 @@ typedef struct CheckpointSums
 	Mean		write_ms,
 				sync_ms,
 				sync_files,
-				distance,
-				tps_before,
-				tps_during;
+				distance;
 	int64		sync_ms_max;
+	Throughput *throughput;		/* of those checkpoints that know it */
+	int			nthroughput;
 } CheckpointSums;
 
 static void
@@ -196,11 +202,10 @@ add_checkpoint(CheckpointSums *sums, const KaCheckpointRow *row)
 	add_known(&sums->sync_files, row->files_synced);
 	add_known(&sums->distance, row->distance_bytes);
 	sums->sync_ms_max = Max(sums->sync_ms_max, row->sync_ms);
-	/* each checkpoint is compared with the time just before it */
-	if (!isnan(row->tps_before) && !isnan(row->tps_during) && row->samples_us > 0)
+	if (row->tps_before > 0 && !isnan(row->tps_during))
 	{
-		add_mean(&sums->tps_before, row->tps_before, row->samples_us / 1e6);
-		add_mean(&sums->tps_during, row->tps_during, row->samples_us / 1e6);
+		sums->throughput[sums->nthroughput].before = row->tps_before;
+		sums->throughput[sums->nthroughput++].during = row->tps_during;
 	}
 }
 
@@ -210,12 +215,13 @@ sum_checkpoints(CheckpointSums *sums, TimestampTz since)
 	KaCheckpointRow *chunk = palloc(sizeof(KaCheckpointRow) * KA_RING_CHUNK);
 	uint64		filled;
 	uint64		end = ka_ring_checkpoints_end(&filled);
-	uint64		position = 0;
+	uint64		position = end - filled;
 	int			n;
 
+	sums->throughput = palloc(sizeof(Throughput) * (filled + 1));
 	while (position < end && (n = ka_ring_copy_checkpoints(position, chunk, KA_RING_CHUNK, &position)) > 0)
 	{
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < n && position - n + i < end; i++)
 			if (chunk[i].started_at >= since)
 				add_checkpoint(sums, &chunk[i]);
 	}
@@ -271,6 +277,35 @@ set_sample_facts(KaFacts *facts, const SampleSums *sums)
 		ka_set_real(facts, KA_W_UTIL, Min(100.0, io_ms->value * 1e5 / io_ms->known_us));
 }
 
+static int
+by_ratio(const void *a, const void *b)
+{
+	const Throughput *x = a;
+	const Throughput *y = b;
+	double		left = x->during * y->before;
+	double		right = y->during * x->before;
+
+	return (left > right) - (left < right);
+}
+
+/*
+ * The dip is that of the median checkpoint, each compared with the time just
+ * before it: a load that begins or ends around one of them does not count.
+ */
+static void
+set_throughput_facts(KaFacts *facts, const CheckpointSums *sums)
+{
+	const Throughput *median;
+
+	if (sums->nthroughput == 0)
+		return;
+	qsort(sums->throughput, sums->nthroughput, sizeof(Throughput), by_ratio);
+	median = &sums->throughput[sums->nthroughput / 2];
+	ka_set_real(facts, KA_W_TPS_IDLE, median->before);
+	ka_set_real(facts, KA_W_TPS_CHECKPOINT, median->during);
+	ka_set_real(facts, KA_W_DIP, 100 * (1 - median->during / median->before));
+}
+
 static void
 set_checkpoint_facts(KaFacts *facts, const CheckpointSums *sums)
 {
@@ -285,16 +320,7 @@ set_checkpoint_facts(KaFacts *facts, const CheckpointSums *sums)
 	if (sums->sync_ms.weight > 0)
 		ka_set_real(facts, KA_W_SYNC_MAX_MS, sums->sync_ms_max);
 
-	if (sums->tps_before.weight >= MIN_TPS_SECONDS)
-	{
-		double		before = sums->tps_before.sum / sums->tps_before.weight;
-		double		during = sums->tps_during.sum / sums->tps_during.weight;
-
-		ka_set_real(facts, KA_W_TPS_IDLE, before);
-		ka_set_real(facts, KA_W_TPS_CHECKPOINT, during);
-		if (before > 0)
-			ka_set_real(facts, KA_W_DIP, 100 * (1 - during / before));
-	}
+	set_throughput_facts(facts, sums);
 }
 
 void

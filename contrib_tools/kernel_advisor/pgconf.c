@@ -296,6 +296,46 @@ debian_config(KaCluster *cluster)
 	return config != NULL && access(config, F_OK) == 0 ? config : NULL;
 }
 
+static bool
+names_config_file(const char *option)
+{
+	return strstr(option, "config_file=") != NULL || strstr(option, "config-file=") != NULL;
+}
+
+/*
+ * Of the command line of an earlier start only what says where things are: the
+ * next start may come with other settings, or none.
+ */
+static void
+forget_settings(KaCluster *cluster)
+{
+	const char **options = cluster->options;
+	size_t		n = cluster->noptions;
+
+	cluster->options = NULL;
+	cluster->noptions = 0;
+	for (size_t i = 0; i < n; i++)
+	{
+		bool		more = i + 1 < n;
+
+		if (strcmp(options[i], "-D") == 0 && more)
+		{
+			add_option(cluster, options[i]);
+			add_option(cluster, options[++i]);
+		}
+		else if (strcmp(options[i], "-c") == 0 && more)
+		{
+			if (names_config_file(options[++i]))
+			{
+				add_option(cluster, "-c");
+				add_option(cluster, options[i]);
+			}
+		}
+		else if (names_config_file(options[i]))
+			add_option(cluster, options[i]);
+	}
+}
+
 /* The command line of the last start, made fit for another directory and another configuration file. */
 static void
 complete_options(KaCluster *cluster)
@@ -304,6 +344,8 @@ complete_options(KaCluster *cluster)
 				has_config = false;
 	const char *config = cluster->config_file;
 
+	if (cluster->pid == 0)
+		forget_settings(cluster);
 	for (size_t i = 0; i < cluster->noptions; i++)
 	{
 		const char *option = cluster->options[i];
@@ -314,7 +356,7 @@ complete_options(KaCluster *cluster)
 			if (cluster->options[i + 1][0] != '/')
 				cluster->options[i + 1] = cluster->path;	/* it was relative to somewhere else */
 		}
-		has_config = has_config || strstr(option, "config_file=") != NULL || strstr(option, "config-file=") != NULL;
+		has_config = has_config || names_config_file(option);
 	}
 	if (!has_directory)
 	{

@@ -169,6 +169,10 @@ ok($victim =~ /^\d+$/m, 'the server answers');
 }
 ok(stop(), 'stop');
 
+# postmaster.opts keeps the options of that start, which the next one need not have
+($rc, $out, $err) = advisor_as(\@tool, 'facts', '-D', $data);
+is(decode_json($out)->{postgres}{max_connections}, setting('max_connections'), 'stopped again: the settings of the files');
+
 #
 # not able to start
 #
