@@ -256,7 +256,7 @@ ka_rule_storage_saturated(const KaView *v, KaRows *rows)
 	/* Busy alone is no limit: a parallel device is never idle and far from full. */
 	if (!(full && (slow || latency < 0)) && !(busy < 0 && latency >= KA_LIMIT(DEVICE_SLOW_US)))
 		return;
-	row = ka_row(rows, full && slow ? KA_WARNING : KA_INFO, "storage");
+	row = ka_row(rows, full && (slow || v->dip >= KA_LIMIT(DIP_PCT)) ? KA_WARNING : KA_INFO, "storage");
 	ka_reason(rows, row, "The device%s%s is %s: memory settings will not help; spread the writes (checkpoint_completion_target, max_wal_size), move pg_wal, or take a faster one.",
 			  device ? " " : "", device ? device : "",
 			  full && slow ? ka_printf(v->arena, "at its limit, busy %.0f %% of the time with %.1f ms a write", busy, latency / 1000) :

@@ -131,20 +131,26 @@ ka_rule_compaction_percpu(const KaView *v, KaRows *rows)
 		ka_real(v->facts, KA_W_PCP_DRAINED, 0) / drains : -1;
 	bool		policy_first = v->large_folios == KA_YES && v->stall_rate >= KA_LIMIT(STALL_POLICY) &&
 		ka_int(v->facts, KA_SYSCTL_EXTFRAG_THRESHOLD) < 1000 && !v->thp_explains;
+	int64_t		now = ka_int(v->facts, KA_SYSCTL_PCP_HIGH_FRACTION);
 	int64_t		fraction = KA_UNKNOWN;
 	KaAdvice   *row;
 
 	if (v->kernel < ka_sysctl_info[KA_KNOB_PCP_HIGH_FRACTION].since || v->drain_rate < KA_LIMIT(DRAINS) ||
-		pages < KA_LIMIT(DRAIN_PAGES) || ka_int(v->facts, KA_SYSCTL_PCP_HIGH_FRACTION) > 0)
+		pages < KA_LIMIT(DRAIN_PAGES))
 		return;
 
 	/* Lists of a zone hold zone / fraction; the kernel takes 8 and more. */
-	if (v->total > 0 && !policy_first && !v->exhausted)
+	if (v->total > 0)
 		fraction = ka_max(8, v->total / (int64_t) KA_LIMIT(PCP_TARGET));
+	if (now > 0 && (fraction == KA_UNKNOWN || now >= fraction))
+		return;					/* small already, or for all that is known */
+	if (policy_first || v->exhausted)
+		fraction = KA_UNKNOWN;
 	row = ka_row(rows, KA_INFO, ka_sysctl_info[KA_KNOB_PCP_HIGH_FRACTION].name);
 	ka_reason(rows, row, "%.1f times a second the page lists of all CPUs are drained, %.0f pages each time: %s.",
 			  v->drain_rate, pages,
 			  policy_first ? "set the compaction policy first and see what is left of it; lists of a fixed size would make each drain cheaper" :
+			  now > 0 ? "a larger fraction makes the lists smaller and each drain cheaper, at the price of more traffic on the zone locks: try it" :
 			  "lists of a fixed size make each drain cheaper, at the price of more traffic on the zone locks: try it");
 	ka_set_knob(rows, row, KA_KNOB_PCP_HIGH_FRACTION, fraction);
 	ka_saw(rows, row, KA_W_PCP_DRAINS);

@@ -105,8 +105,9 @@ commit_of(const KaView *v)
 		else if (c.ratio != KA_UNKNOWN && v->total > 0)
 			c.limit = ka_add(ka_round((double) ka_sub(v->total, v->pools_bytes) * (double) c.ratio / 100), c.swap);
 	}
-	c.more_pool = v->reserve && v->target != KA_UNKNOWN && v->page_size > 0 ?
-		ka_mul(ka_sub(v->target, ka_or_zero(v->pool_total)), v->page_size) : 0;
+	c.more_pool = !v->reserve ? 0 :
+		v->target != KA_UNKNOWN && v->page_size > 0 ?
+		ka_mul(ka_sub(v->target, ka_or_zero(v->pool_total)), v->page_size) : ka_or_zero(v->shared_plan);
 	c.asked = v->failure == KA_FAIL_SEGMENT ? ka_or_zero(ka_int(f, KA_ERR_BYTES)) : 0;
 	return c;
 }
@@ -228,7 +229,7 @@ ka_rule_memory_overcommit(const KaView *v, KaRows *rows)
 				  c.asked > 0 ? " with what the server asked for" : "", over ? "fail" : "will soon fail",
 				  v->pools_bytes > 0 ? ka_printf(v->arena, " (%s in pools do not count)", ka_human(v->arena, v->pools_bytes)) : "");
 	ka_set_knob(rows, row, knob, value);
-	if (c.more_pool > 0 && v->default_pool && row && row->recommended)
+	if (c.more_pool > 0 && v->default_pool && v->target != KA_UNKNOWN && row && row->recommended)
 		ka_host_command(rows, row, "sysctl -w %s=%lld vm.nr_hugepages=%lld && %s && %s && sysctl vm.nr_hugepages  # what was granted",
 						ka_sysctl_info[knob].name, (long long) value, (long long) v->target,
 						ka_persist(rows, knob, value), ka_persist(rows, KA_KNOB_NR_HUGEPAGES, v->target));

@@ -210,7 +210,8 @@ ka_rule_pool_wasted(const KaView *v, KaRows *rows)
 	{
 		const KaPool *pool = &v->facts->pools[i];
 		int64_t		consumers = ka_consumers(v, pool->size_bytes);
-		bool		unused_by_choice;
+		bool		unused_by_choice,
+					unsure;
 		int64_t		waiting,
 					taken,
 					kept,
@@ -233,12 +234,16 @@ ka_rule_pool_wasted(const KaView *v, KaRows *rows)
 			(double) idle * 100 <= (double) kept * KA_LIMIT(POOL_WASTED_PCT))
 			continue;
 
-		row = ka_row(rows, (double) bytes >= KA_LIMIT(POOL_WASTED_WARN) && !unused_by_choice ? KA_WARNING : KA_INFO,
+		/* Pages are taken, too few are left, and by whom they are taken is not known. */
+		unsure = pool->size_bytes == v->page_size && v->asks != KA_NO && v->mmap && v->on_huge == KA_MAYBE &&
+			v->need_least > ka_sub(pool->free, ka_or_zero(pool->reserved)) && v->pool_taken > 0;
+		row = ka_row(rows, (double) bytes >= KA_LIMIT(POOL_WASTED_WARN) && !unused_by_choice && !unsure ? KA_WARNING : KA_INFO,
 					 ka_pool_subject(v, pool->size_bytes));
 		ka_reason(rows, row, "%lld of %lld pages of %s are idle, reserved by nobody: %s of RAM that nothing else can use%s.",
 				  (long long) idle, (long long) pool->total, ka_human(v->arena, pool->size_bytes), ka_human(v->arena, bytes),
-				  unused_by_choice ? ", while this server could (huge_pages is off)" : "");
-		ka_set_pool(rows, row, pool->size_bytes, unused_by_choice ? KA_UNKNOWN :
+				  unused_by_choice ? ", while this server could (huge_pages is off)" :
+				  unsure ? ", and too few for this server if it is not on huge pages yet" : "");
+		ka_set_pool(rows, row, pool->size_bytes, unused_by_choice || unsure ? KA_UNKNOWN :
 					ka_min(kept, ka_sub(pool->total, ka_or_zero(pool->surplus))));
 		ka_observed(rows, row, "pool_total", pool->total);
 		ka_observed(rows, row, "pool_free", pool->free);

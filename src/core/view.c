@@ -166,6 +166,14 @@ view_page_size(KaView *v)
 	v->default_pool = asked <= 0 || asked == v->default_size;
 }
 
+/* A machine whose default huge page is 2 MiB as long as the boot arguments do not change it? */
+static bool
+has_2mib_default(const KaFacts *f)
+{
+	return ka_is(f, KA_KERNEL_MACHINE, "x86_64") ||
+		(ka_is(f, KA_KERNEL_MACHINE, "aarch64") && ka_int(f, KA_KERNEL_PAGE_SIZE) == 4 * KIB);
+}
+
 /*
  * A failed mmap: of huge pages, or of small ones?  The server rounds the size
  * up to the huge page before it asks, and prints it; `try' repeats the attempt
@@ -185,10 +193,13 @@ mmap_failure(KaView *v, bool enomem)
 	if (v->page_size > 0)
 		return bytes % v->page_size == 0 ? KA_FAIL_HUGE : KA_FAIL_SEGMENT;
 
-	/* Of the page sizes of the common machines only 2 MiB divides it. */
+	/*
+	 * Of the default sizes of the common machines only 2 MiB divides it.  On
+	 * pages of 4 KiB the default is 2 MiB, unless it was made 1 GiB at boot.
+	 */
 	if (bytes % (2 * MIB) != 0)
 		return KA_FAIL_SEGMENT;
-	if (bytes % (32 * MIB) != 0 && v->default_pool)
+	if ((bytes % (32 * MIB) != 0 || (has_2mib_default(v->facts) && bytes % GIB != 0)) && v->default_pool)
 		v->page_size = v->default_size = 2 * MIB;
 	return KA_FAIL_HUGE;
 }

@@ -111,7 +111,12 @@ view_pool(KaView *v)
 static bool
 taken_matches(const KaView *v, int64_t taken)
 {
-	return taken >= v->need_least && taken <= with_margin(v->need_plan);
+	int64_t		most = with_margin(v->need_plan);
+
+	/* What extensions allocate is not in an estimate from shared_buffers. */
+	if (v->need_estimated)
+		most = ka_max(most, ka_add(v->need_plan, v->need_plan / 100 * (int64_t) KA_LIMIT(POOL_WASTED_PCT)));
+	return taken >= v->need_least && taken <= most;
 }
 
 /*
@@ -139,7 +144,7 @@ view_status(KaView *v)
 	else if (v->pool_taken != KA_UNKNOWN && v->need_least != KA_UNKNOWN &&
 			 (taken_matches(v, v->pool_taken) ||
 			  (v->consumers > 0 && taken_matches(v, ka_sub(v->pool_taken, v->consumers)))))
-		v->on_huge = KA_YES, v->on_huge_why = "exactly its need is taken from the pool";
+		v->on_huge = KA_YES, v->on_huge_why = "its need, and no more, is taken from the pool";
 }
 
 /* This server's pages among those taken. */

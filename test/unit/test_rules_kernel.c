@@ -59,7 +59,9 @@ TEST(compaction_percpu)
 		{"8191 pages", "compaction.percpu", NULL, DRAINS("6.8.0", 100, 819199, ""), NO_FACT, 0, SILENT, NULL},
 		{"5.14 has the knob", "compaction.percpu", NULL, DRAINS("5.14.0", 100, 819200, ""), NO_FACT, 0, KA_INFO, "384"},
 		{"5.13 has not", "compaction.percpu", NULL, DRAINS("5.13.0", 100, 819200, ""), NO_FACT, 0, SILENT, NULL},
-		{"set already", "compaction.percpu", NULL, DRAINS("6.8.0", 100, 819200, ", 'sysctl': {'vm.percpu_pagelist_high_fraction': 8}"), NO_FACT, 0, SILENT, NULL},
+		{"set already", "compaction.percpu", NULL, DRAINS("6.8.0", 100, 819200, ", 'sysctl': {'vm.percpu_pagelist_high_fraction': 384}"), NO_FACT, 0, SILENT, NULL},
+		{"set, and the lists still large", "compaction.percpu", NULL, DRAINS("6.8.0", 100, 819200, ", 'sysctl': {'vm.percpu_pagelist_high_fraction': 383}"), NO_FACT, 0, KA_INFO, "384"},
+		{"set, on an unknown amount of RAM", "compaction.percpu", NULL, "{" KERNEL("6.8.0") ", 'sysctl': {'vm.percpu_pagelist_high_fraction': 8}," WINDOW(", 'pcp_drains': 100, 'pcp_drained_pages': 819200") "}", NO_FACT, 0, SILENT, NULL},
 		{"no probe", "compaction.percpu", NULL, "{" KERNEL("6.8.0") "," WINDOW("") "}", KA_W_PCP_MAX, 1e6, SILENT, NULL},
 		{"the policy comes first", "compaction.percpu", NULL, DRAINS("6.8.0", 100, 819200, "," FS("xfs", "xfs")), NO_FACT, 0, KA_INFO, "384"},
 	};
@@ -268,6 +270,7 @@ TEST(storage_saturated)
 		{"less busy", "storage.saturated", NULL, "{'window': {'write_latency_us_avg': 10000}}", KA_W_UTIL, 89.9, SILENT, NULL},
 		{"faster", "storage.saturated", NULL, "{'window': {'device_util_pct': 90}}", KA_W_LATENCY, 9999, SILENT, NULL},
 		{"latency unknown", "storage.saturated", NULL, "{}", KA_W_UTIL, 90, KA_INFO, NULL},
+		{"latency unknown, and throughput dips", "storage.saturated", NULL, "{'window': {'dip_pct': 10}}", KA_W_UTIL, 90, KA_WARNING, NULL},
 		{"utilisation unknown, 50 ms", "storage.saturated", NULL, "{}", KA_W_LATENCY, 50000, KA_INFO, NULL},
 		{"less", "storage.saturated", NULL, "{}", KA_W_LATENCY, 49999, SILENT, NULL},
 		{"nothing known", "storage.saturated", NULL, "{}", NO_FACT, 0, SILENT, NULL},

@@ -39,6 +39,11 @@ TEST(memory_overcommit)
 		{"mode unknown", "memory.overcommit", NULL, "{'memory': {'commit_limit_bytes': 1, 'committed_bytes': 2}}", NO_FACT, 0, SILENT, NULL},
 		/* 600 MiB committed and 500 MiB asked for: 1100 * 1.05 / 2000 = 57.75 % */
 		{"the start failed on it", "memory.overcommit", "vm.overcommit_ratio", "{'postgres': {'huge_pages': 'off', 'last_error': {'phase': 'start', 'call': 'mmap', 'errno': 'ENOMEM', 'bytes': 524288000}}, 'memory': {'total_bytes': 2097152000, 'commit_limit_bytes': 1048576000, 'swap_total_bytes': 0, 'committed_bytes': 629145600}, 'sysctl': {'vm.overcommit_memory': 2, 'vm.overcommit_ratio': 50}}", NO_FACT, 0, KA_CRITICAL, "58"},
+		/* 4 GiB go to a pool of 16 GiB of RAM, ratio 50: 8 GiB fall to 6, and with the pool 6 - 4 GiB are committed */
+#define PLANNED(committed) "{'postgres': {'huge_pages': 'try', 'huge_pages_status': 'off', 'shared_memory_bytes': 4294967296}, 'hugepages': {'default_size_bytes': 2097152, 'pools': [{'size_bytes': 2097152, 'total': 0, 'free': 0}]}, " \
+	"'memory': {'total_bytes': 17179869184, 'commit_limit_bytes': 8589934592, 'swap_total_bytes': 0, 'committed_bytes': " #committed "}, 'sysctl': {'vm.overcommit_memory': 2, 'vm.overcommit_ratio': 50}}"
+		{"too much only until the server restarts", "memory.overcommit", "vm.overcommit_ratio", PLANNED(6442450944), NO_FACT, 0, KA_WARNING, NULL},
+		{"never too much", "memory.overcommit", "vm.overcommit_ratio", PLANNED(6442450943), NO_FACT, 0, KA_OK, NULL},
 		{"a pool is planned, the limit unknown", "memory.overcommit", NULL, "{'postgres': {'huge_pages': 'try', 'huge_pages_status': 'off', 'shared_memory_bytes': 4294967296}, 'hugepages': {'default_size_bytes': 2097152, 'pools': [{'size_bytes': 2097152, 'total': 0, 'free': 0}]}, 'sysctl': {'vm.overcommit_memory': 2}}", NO_FACT, 0, KA_INFO, NULL},
 	};
 
