@@ -65,13 +65,19 @@ recommend_limit(KaRows *rows, KaAdvice *row, const char *file, int64_t needed_by
 
 /* No page may be had at all, or it is not known how many are needed: do without. */
 static void
-do_without(const KaView *v, KaRows *rows, KaSeverity severity)
+do_without(const KaView *v, KaRows *rows, KaSeverity severity, const KaHugetlbLimit *limit)
 {
 	KaAdvice   *row = ka_row(rows, severity, "huge_pages");
 
 	ka_reason(rows, row, "Until the cgroup is granted huge pages, huge_pages = off starts the server on small ones (for initdb: --set huge_pages=off, 16 and later).");
 	ka_set_guc(rows, row, "huge_pages", ka_text(v->facts, KA_PG_HUGE_PAGES), "off", KA_RESTART);
 	ka_saw(rows, row, KA_ERR_SIGNAL);
+	ka_saw(rows, row, KA_PG_HUGE_PAGES);
+	if (limit)
+	{
+		ka_observed(rows, row, "limit_bytes", limit->limit_bytes);
+		ka_observed(rows, row, "rsvd_limit_bytes", limit->rsvd_limit_bytes);
+	}
 }
 
 static void
@@ -106,7 +112,7 @@ after_sigbus(const KaView *v, KaRows *rows, const KaHugetlbLimit *limit, int64_t
 	if (needed != KA_UNKNOWN)
 		ka_limit_named(rows, row, "needed_bytes", (double) needed);
 	if (likely && (limit == NULL || limit->limit_bytes <= 0 || (v->down && planned == KA_UNKNOWN)))
-		do_without(v, rows, severity);
+		do_without(v, rows, severity, limit);
 }
 
 void
@@ -161,7 +167,7 @@ ka_rule_cgroup_limit(const KaView *v, KaRows *rows)
 	ka_limit_named(rows, row, "needed_bytes", (double) needed);
 	ka_saw_pool(rows, row);
 	if (limit->limit_bytes == 0 && severity != KA_INFO)
-		do_without(v, rows, severity);
+		do_without(v, rows, severity, limit);
 }
 
 /*
