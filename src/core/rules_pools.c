@@ -84,13 +84,21 @@ static void
 after_sigbus(const KaView *v, KaRows *rows, const KaHugetlbLimit *limit, int64_t needed, int64_t planned)
 {
 	bool		likely = v->container || limit != NULL;
-	KaSeverity	severity = likely ? KA_CRITICAL : KA_INFO;
+	bool		suffices = limit && limit->limit_bytes != KA_UNKNOWN && planned != KA_UNKNOWN && limit->limit_bytes >= planned;
+	KaSeverity	severity = suffices ? KA_WARNING : likely ? KA_CRITICAL : KA_INFO;
 	int64_t		size = limit ? limit->size_bytes : v->page_size;
 	const char *file = ka_printf(v->arena, "hugetlb.%s.max", size_name(v, size));
 	KaAdvice   *row;
 
 	row = ka_row(rows, severity, file);
-	if (limit && limit->limit_bytes != KA_UNKNOWN)
+	if (suffices)
+	{
+		ka_current(rows, row, "%lld", (long long) limit->limit_bytes);
+		ka_reason(rows, row, "The server died of SIGBUS, perhaps at the touch of a huge page: its cgroup may have %s of them%s, which suffices for the %s that it needs unless others in the cgroup take the rest; look at hugetlb.*.current and hugetlb.*.events of each ancestor, and for memory errors in dmesg.",
+				  ka_human(v->arena, limit->limit_bytes),
+				  limit->at ? ka_printf(v->arena, " (set at %s)", limit->at) : "", ka_human(v->arena, needed));
+	}
+	else if (limit && limit->limit_bytes != KA_UNKNOWN)
 	{
 		ka_current(rows, row, "%lld", (long long) limit->limit_bytes);
 		ka_reason(rows, row, "The server died of SIGBUS at the touch of a huge page: its cgroup may have %s of them%s%s, mmap does not check that, so a successful start proves nothing.",
@@ -102,7 +110,7 @@ after_sigbus(const KaView *v, KaRows *rows, const KaHugetlbLimit *limit, int64_t
 		ka_reason(rows, row, likely ?
 				  "SIGBUS in a container means that a huge page was mapped and the cgroup refused it: request enough of them, or set huge_pages = off; hugetlb.*.max of this cgroup and of every ancestor tells." :
 				  "SIGBUS can be a huge page that the cgroup refused: look at hugetlb.*.max of its cgroup and every ancestor, at the pool of each NUMA node, and for memory errors in dmesg.");
-	recommend_limit(rows, row, file, planned);
+	recommend_limit(rows, row, file, likely && !suffices ? planned : KA_UNKNOWN);
 	ka_saw(rows, row, KA_ERR_SIGNAL);
 	ka_saw(rows, row, KA_ERR_AFTER);
 	ka_saw(rows, row, KA_ERR_BYTES);
