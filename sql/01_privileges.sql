@@ -8,10 +8,10 @@ CREATE ROLE regress_ka_monitor IN ROLE pg_monitor;
 CREATE ROLE regress_ka_operator IN ROLE pg_monitor;
 GRANT EXECUTE ON FUNCTION kernel_advisor.reset() TO regress_ka_operator;
 
--- nothing but what is listed here belongs to the extension
+-- nothing but what is listed here belongs to the extension (17 lists row types as well)
 SELECT pg_describe_object(classid, objid, 0) AS object
 FROM pg_depend
-WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e' AND classid <> 'pg_type'::regclass
   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_kernel_advisor')
 ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
 

@@ -12,5 +12,6 @@ SELECT component FROM kernel_advisor.status WHERE component IN ('sampler', 'chec
 -- the settings and their bounds
 SELECT name, setting, unit, min_val, max_val, context FROM pg_settings
 WHERE name LIKE 'kernel\_advisor.%' ORDER BY name COLLATE "C";
+\set VERBOSITY sqlstate
 ALTER SYSTEM SET kernel_advisor.sample_interval = '5ms';
 ALTER SYSTEM SET kernel_advisor.sample_interval = '2h';
