@@ -136,7 +136,9 @@ short_for_server(const KaView *v, KaRows *rows)
 	const char *subject = ka_pool_subject(v, v->page_size);
 	KaAdvice   *row;
 
-	if (v->asks == KA_NO || !v->mmap || v->failure == KA_FAIL_SIGBUS || v->failure == KA_FAIL_HUGE_SIZE)
+	/* A mapping of small pages that failed is not for want of huge ones: not_cause. */
+	if (v->asks == KA_NO || !v->mmap || v->failure == KA_FAIL_SIGBUS || v->failure == KA_FAIL_HUGE_SIZE ||
+		v->failure == KA_FAIL_SEGMENT)
 		return false;
 	if (v->enough == KA_YES && v->failure == KA_FAIL_HUGE)
 	{
@@ -473,6 +475,19 @@ reserve_pool(const KaView *v, KaRows *rows)
 				ka_mul(v->target, v->page_size) : KA_UNKNOWN);
 }
 
+/* Large enough, but whether its pages are free is not known. */
+static void
+look_at_pool(const KaView *v, KaRows *rows)
+{
+	KaAdvice   *row = ka_row(rows, KA_INFO, ka_pool_subject(v, v->page_size));
+
+	ka_reason(rows, row, "The server is not on huge pages, and a pool of %lld is there while it needs %lld: look at HugePages_Free and HugePages_Rsvd in /proc/meminfo, whether it could have them.",
+			  (long long) v->pool_total, (long long) v->need_plan);
+	ka_set_pool(rows, row, v->page_size, KA_UNKNOWN);
+	ka_saw_pool(rows, row);
+	saw_gain(rows, row);
+}
+
 void
 ka_rule_use(const KaView *v, KaRows *rows)
 {
@@ -514,7 +529,10 @@ ka_rule_use(const KaView *v, KaRows *rows)
 		return;					/* pool_short */
 	if (v->asks != KA_NO && (v->other_pool || v->no_such_size))
 		return;					/* page_size: the pages are there, or can be had in another size only */
-	reserve_pool(v, rows);
+	if (v->pool_known && v->pool_free == KA_UNKNOWN && v->target != KA_UNKNOWN && v->pool_total >= v->target)
+		look_at_pool(v, rows);
+	else
+		reserve_pool(v, rows);
 	if (v->asks == KA_NO && v->fits && !v->exhausted)
 		switch_on(v, rows, KA_INFO);
 }

@@ -340,7 +340,7 @@ ka_rule_reclaim_zone(const KaView *v, KaRows *rows)
 	row = ka_row(rows, v->facts->nnuma == 1 ? KA_INFO : KA_WARNING, ka_sysctl_info[KA_KNOB_ZONE_RECLAIM_MODE].name);
 	ka_reason(rows, row, "vm.zone_reclaim_mode is %lld: a node that is full drops its cache and stalls instead of using the memory of another; a database wants the cache of all nodes.",
 			  (long long) ka_int(v->facts, KA_SYSCTL_ZONE_RECLAIM_MODE));
-	ka_set_knob(rows, row, KA_KNOB_ZONE_RECLAIM_MODE, 0);
+	ka_set_knob(rows, row, KA_KNOB_ZONE_RECLAIM_MODE, v->exhausted ? KA_UNKNOWN : 0);
 	if (row)
 		row->confidence = KA_DOCUMENTED;
 	if (v->facts->nnuma > 0)

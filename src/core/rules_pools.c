@@ -136,7 +136,7 @@ ka_rule_cgroup_limit(const KaView *v, KaRows *rows)
 	const char *file;
 	KaAdvice   *row;
 
-	if (v->asks == KA_NO || !v->mmap)
+	if (v->asks == KA_NO || !v->mmap || v->failure == KA_FAIL_SEGMENT)
 		return;
 	if (v->failure == KA_FAIL_SIGBUS)
 	{

@@ -39,6 +39,13 @@ saw_faults(KaRows *rows, KaAdvice *row)
 	ka_observed_real(rows, row, "thp_fallbacks_per_s", v->fallback_rate);
 }
 
+/* No kernel value while memory is exhausted: memory.exhausted says why. */
+static void
+set_thp(KaRows *rows, KaAdvice *row, const char *file, KaFact current, const char *value)
+{
+	ka_set_thp(rows, row, file, current, rows->view->exhausted ? NULL : value);
+}
+
 /* Do faults of anonymous memory ask for the blocks that stall? */
 static bool
 faults_stall(const KaView *v)
@@ -80,7 +87,7 @@ ka_rule_thp_defrag(const KaView *v, KaRows *rows)
 		row = ka_row(rows, KA_INFO, "thp.defrag");
 		ka_reason(rows, row, "%.1f direct compactions a second, and defrag = always lets each fault of a large page compact: thp_fault_fallback in /proc/vmstat tells whether it is them.",
 				  v->stall_rate);
-		ka_set_thp(rows, row, "defrag", KA_THP_DEFRAG, NULL);
+		set_thp(rows, row, "defrag", KA_THP_DEFRAG, NULL);
 		saw_faults(rows, row);
 		return;
 	}
@@ -90,7 +97,7 @@ ka_rule_thp_defrag(const KaView *v, KaRows *rows)
 			  v->stall_rate, v->fallback_rate, defrag,
 			  strcmp(defrag, "always") == 0 ? "every fault" : "programs that ask (madvise)");
 	/* defer came with 4.6; before, only never does not stall. */
-	ka_set_thp(rows, row, "defrag", KA_THP_DEFRAG, v->kernel > 0 && v->kernel < 4006 ? "never" : "defer");
+	set_thp(rows, row, "defrag", KA_THP_DEFRAG, v->kernel > 0 && v->kernel < 4006 ? "never" : "defer");
 	ka_saw(rows, row, KA_THP_ENABLED);
 	saw_faults(rows, row);
 	ka_limit(rows, row, KA_T_STALL_IDLE);
@@ -115,7 +122,7 @@ ka_rule_thp_enabled(const KaView *v, KaRows *rows)
 		row = ka_row(rows, faults_stall(v) && v->stall_rate >= KA_LIMIT(STALL_THP) ? KA_WARNING : KA_INFO, "thp.enabled");
 		ka_reason(rows, row, "A transparent huge page is %s here: with always one touch can make that much resident, and the kernel has to find it in one piece.",
 				  ka_human(v->arena, size));
-		ka_set_thp(rows, row, "enabled", KA_THP_ENABLED, "madvise");
+		set_thp(rows, row, "enabled", KA_THP_ENABLED, "madvise");
 		ka_observed(rows, row, "thp_size_bytes", size);
 		ka_limit(rows, row, KA_T_LARGE_PAGE);
 	}
@@ -124,7 +131,7 @@ ka_rule_thp_enabled(const KaView *v, KaRows *rows)
 		row = ka_row(rows, defrag == NULL && v->stall_rate >= KA_LIMIT(STALL_THP) ? KA_WARNING : KA_INFO, "thp.enabled");
 		ka_reason(rows, row, "With enabled = always every backend asks for large pages, and %.1f faults a second do not get one: madvise leaves that to programs that want them.",
 				  v->fallback_rate);
-		ka_set_thp(rows, row, "enabled", KA_THP_ENABLED, "madvise");
+		set_thp(rows, row, "enabled", KA_THP_ENABLED, "madvise");
 		ka_limit(rows, row, KA_T_STALL_IDLE);
 		ka_limit(rows, row, KA_T_FALLBACK_SHARE);
 	}
@@ -133,7 +140,7 @@ ka_rule_thp_enabled(const KaView *v, KaRows *rows)
 		row = ka_row(rows, KA_OK, "thp.enabled");
 		ka_reason(rows, row, "Transparent huge pages are on and do no harm: %lld direct compactions in %.0f s.",
 				  (long long) ka_int(v->facts, KA_W_COMPACT_STALL), v->seconds);
-		ka_set_thp(rows, row, "enabled", KA_THP_ENABLED, NULL);
+		set_thp(rows, row, "enabled", KA_THP_ENABLED, NULL);
 		ka_limit(rows, row, KA_T_STALL_IDLE);
 	}
 	else
@@ -188,14 +195,14 @@ ka_rule_thp_shmem(const KaView *v, KaRows *rows)
 			ka_reason(rows, row, "shared_buffers is shared memory, so shmem_enabled = %s counts and not enabled; but with defrag = %s its faults do not compact by themselves (5.12 and later): of the %.1f direct compactions a second others are the more likely cause, a reserved pool makes an end of the question.",
 					  shmem, defrag, v->stall_rate);
 		/* Where a pool is worth it large pages come from there, and these are for nothing. */
-		ka_set_thp(rows, row, "shmem_enabled", KA_THP_SHMEM, v->worth == KA_NO || v->reserve ? "never" : NULL);
+		set_thp(rows, row, "shmem_enabled", KA_THP_SHMEM, v->worth == KA_NO || v->reserve ? "never" : NULL);
 		ka_limit(rows, row, KA_T_STALL_IDLE);
 	}
 	else if (v->worth == KA_YES && strcmp(shmem, "advise") == 0)
 	{
 		row = ka_row(rows, KA_INFO, "thp.shmem_enabled");
 		ka_reason(rows, row, "shmem_enabled = advise changes nothing for shared_buffers: PostgreSQL never asks with madvise.");
-		ka_set_thp(rows, row, "shmem_enabled", KA_THP_SHMEM, NULL);
+		set_thp(rows, row, "shmem_enabled", KA_THP_SHMEM, NULL);
 		if (row)
 			row->confidence = KA_DOCUMENTED;
 	}
@@ -204,7 +211,7 @@ ka_rule_thp_shmem(const KaView *v, KaRows *rows)
 	{
 		row = ka_row(rows, KA_INFO, "thp.shmem_enabled");
 		ka_reason(rows, row, "Where no pool of huge pages can be reserved, shmem_enabled = always is the half-way house: shared_buffers gets large pages as memory allows, without a reservation.");
-		ka_set_thp(rows, row, "shmem_enabled", KA_THP_SHMEM, "always");
+		set_thp(rows, row, "shmem_enabled", KA_THP_SHMEM, "always");
 		ka_observed(rows, row, "pool_grantable", v->pool_grantable);
 	}
 	else

@@ -38,6 +38,8 @@ TEST(use)
 		{"there are no pages of that size", "huge_pages.use", NULL, "{'postgres': {'huge_pages': 'try', 'huge_pages_status': 'off', 'huge_page_size_bytes': 16777216, 'shared_memory_bytes': 6617563136}, " POOL(0, 0, "") "}", NO_FACT, 0, SILENT, NULL},
 		{"a pool is there: a restart will do", "huge_pages.use", NULL, "{" SERVER "," POOL(3156, 3156, "") "}", NO_FACT, 0, SILENT, NULL},
 		{"a pool is there, and huge_pages off", "huge_pages.use", "huge_pages", "{'postgres': {'huge_pages': 'off', 'shared_memory_bytes': 6617563136}, " POOL(3156, 3156, "") "}", NO_FACT, 0, KA_WARNING, "try"},
+		{"a pool is there, its free pages are not known", "huge_pages.use", "vm.nr_hugepages", "{" SERVER ", 'sysctl': {'vm.nr_hugepages': 3156}}", NO_FACT, 0, KA_INFO, NULL},
+		{"a smaller one", "huge_pages.use", "vm.nr_hugepages", "{" SERVER "}", KA_SYSCTL_NR_HUGEPAGES, 3155, KA_WARNING, "3156"},
 		{"no page size: the server's figure will do", "huge_pages.use", "vm.nr_hugepages", "{" SERVER "," RAM "}", NO_FACT, 0, KA_WARNING, "3156"},
 		/* 3156 * 2 MiB = 6618611712 B are 90 % of 7354013013.3 B. */
 		{"leaves a tenth of RAM", "huge_pages.use", "vm.nr_hugepages", "{" SERVER "," POOL(0, 0, "") "}", KA_MEM_TOTAL, 7354013014, KA_WARNING, "3156"},
@@ -69,6 +71,7 @@ TEST(pool_short)
 		{"the size of a page follows from the machine", "huge_pages.pool_short", "vm.nr_hugepages", ASKED("'machine': 'x86_64'", 6710886400), NO_FACT, 0, KA_CRITICAL, "3200"},
 		{"or does not", "huge_pages.pool_short", "vm.nr_hugepages", ASKED("'machine': 'ppc64le'", 6710886400), NO_FACT, 0, KA_CRITICAL, NULL},
 		{"whole gigabytes may be pages of one", "huge_pages.pool_short", "vm.nr_hugepages", ASKED("'machine': 'x86_64'", 6442450944), NO_FACT, 0, KA_CRITICAL, NULL},
+		{"small pages failed: not for want of huge ones", "huge_pages.pool_short", NULL, "{'postgres': {'huge_pages': 'try', 'shared_memory_bytes': 6617563136, 'last_error': {'phase': 'start', 'call': 'mmap', 'errno': 'ENOMEM', 'bytes': 6617563136}}, " POOL(100, 100, "") "}", NO_FACT, 0, SILENT, NULL},
 		{"size not a multiple: another failure", "huge_pages.pool_short", NULL, "{'postgres': {'huge_pages': 'on', 'last_error': {'phase': 'start', 'call': 'mmap', 'errno': 'ENOMEM', 'bytes': 6618611713}}, 'hugepages': {'default_size_bytes': 2097152}}", NO_FACT, 0, SILENT, NULL},
 		{"pages taken, by whom is unknown", "huge_pages.pool_short", NULL, "{'postgres': {'huge_pages': 'try', 'shared_memory_bytes': 6617563136}, " POOL(9000, 100, "") "}", NO_FACT, 0, KA_INFO, NULL},
 		{"granted in part, enough here", "huge_pages.pool_short", NULL, "{" SERVER_ON "," POOL(3156, 0, ", 'asked': 5000") "}", NO_FACT, 0, KA_INFO, NULL},

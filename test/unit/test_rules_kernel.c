@@ -142,6 +142,7 @@ TEST(thp_defrag)
 		{"defer does not", "thp.defrag", NULL, FAULTS("defer", 500, 500), NO_FACT, 0, SILENT, NULL},
 		{"never does not", "thp.defrag", NULL, FAULTS("never", 500, 500), NO_FACT, 0, SILENT, NULL},
 		{"THP is off", "thp.defrag", NULL, "{'thp': {'enabled': 'never', 'defrag': 'always'}," WINDOW(", 'compact_stall': 500, 'thp_fault_fallback': 500") "}", NO_FACT, 0, SILENT, NULL},
+		{"no memory left to tune with", "thp.defrag", NULL, "{'memory': {'total_bytes': 1000000000, 'available_bytes': 49999999}, 'thp': {'enabled': 'always', 'defrag': 'always'}," WINDOW(", 'compact_stall': 500, 'thp_fault_fallback': 500") "}", NO_FACT, 0, KA_WARNING, NULL},
 		{"before defer", "thp.defrag", NULL, "{" KERNEL("3.10.0") ", 'thp': {'enabled': 'always', 'defrag': 'always'}," WINDOW(", 'compact_stall': 500, 'thp_fault_fallback': 500") "}", NO_FACT, 0, KA_WARNING, "never"},
 		{"fallbacks unknown: look", "thp.defrag", NULL, "{'thp': {'enabled': 'always', 'defrag': 'always'}," WINDOW("") "}", KA_W_COMPACT_STALL, 100, KA_INFO, NULL},
 	};
