@@ -379,9 +379,14 @@ ka_set_thp(KaRows *rows, KaAdvice *row, const char *file, KaFact current, const 
 	if (value == NULL || !rows->view->may_set)
 		return;
 	ka_recommend(rows, row, "%s", value);
+
+	/*
+	 * Of several "w" lines for one path the first counts, in the order of file
+	 * names and of lines: so a file of its own for each, overwritten, and early.
+	 */
 	ka_host_command(rows, row, "echo %s > /sys/kernel/mm/transparent_hugepage/%s && "
-					"echo 'w /sys/kernel/mm/transparent_hugepage/%s - - - - %s' >> /etc/tmpfiles.d/pg_kernel_advisor.conf",
-					value, file, file, value);
+					"echo 'w /sys/kernel/mm/transparent_hugepage/%s - - - - %s' > /etc/tmpfiles.d/00-pg_kernel_advisor-%s.conf",
+					value, file, file, value, file);
 }
 
 void

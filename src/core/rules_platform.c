@@ -24,7 +24,7 @@ static const struct
 	{KA_FAIL_SYSV, KA_ERR_ERRNO, "ENOSPC", "shmget",
 	"A System V segment failed, huge pages were not asked for: ENOSPC is the number of segments (kernel.shmmni) or pages (kernel.shmall) of the whole system, not a disk."},
 	{KA_FAIL_SYSV, KA_ERR_ERRNO, "EINVAL", "shmget",
-	"A System V segment failed, huge pages were not asked for: EINVAL is a size above kernel.shmmax; shared_memory_type = mmap needs no such segment."},
+	"A System V segment failed, huge pages were not asked for: EINVAL is a size above kernel.shmmax; shared_memory_type = mmap needs one of a few bytes only."},
 	{KA_FAIL_SYSV, KA_ERR_ERRNO, NULL, "shmget",
 	"A System V segment failed, huge pages were not asked for: look at kernel.shmmax, kernel.shmall and kernel.shmmni."},
 	{KA_FAIL_DSM, KA_ERR_ERRNO, NULL, "/dev/shm",
