@@ -296,8 +296,13 @@ ka_persist(const KaRows *rows, KaSysctl knob, int64_t value)
 
 	base = base ? base + 1 : boot->file;
 	if (boot->known && boot->value != KA_UNKNOWN && base && strcmp(base, OWN_FILE) >= 0 && is_plain(boot->file))
-		return ka_printf(rows->arena, "sed -i 's|^[[:space:]]*%s[[:space:]]*=.*|%s = %lld|' %s",
-						 name, name, (long long) value, boot->file);
+	{
+		/* "vm.x", "vm/x" and "-vm.x" are the same to sysctl(8); 99-sysctl.conf is often a link. */
+		const char *dot = strchr(name, '.');
+
+		return ka_printf(rows->arena, "sed -i --follow-symlinks -E 's|^[[:space:]]*-?%.*s[./]%s[[:space:]]*=.*|%s = %lld|' %s",
+						 (int) (dot - name), name, dot + 1, name, (long long) value, boot->file);
+	}
 	return ka_printf(rows->arena, "echo '%s = %lld' >> " OWN_PATH, name, (long long) value);
 }
 
