@@ -162,13 +162,14 @@ ka_rule_cgroup_limit(const KaView *v, KaRows *rows)
 	file = ka_printf(v->arena, "hugetlb.%s.%s", size_name(v, v->page_size), refused ? "rsvd.max" : "max");
 	row = ka_row(rows, severity, file);
 	ka_current(rows, row, "%lld", (long long) (refused ? limit->rsvd_limit_bytes : limit->limit_bytes));
-	ka_reason(rows, row, "The server needs %s%s of huge pages and its cgroup may %s %s%s: %s.",
+	ka_reason(rows, row, "The server needs %s%s of huge pages and its cgroup may %s %s%s%s: %s.",
 			  v->shared_exact ? "" : "at least ", ka_human(v->arena, needed), refused ? "reserve" : "use",
 			  ka_human(v->arena, refused ? limit->rsvd_limit_bytes : limit->limit_bytes),
 			  limit->at ? ka_printf(v->arena, " (set at %s)", limit->at) : "",
+			  others > 0 ? ka_printf(v->arena, ", of which others have %s", ka_human(v->arena, others)) : "",
 			  refused ? (v->insists ? "it does not start" : "it falls back to small pages, however large the pool is") :
 			  "it starts, and dies of SIGBUS at the first page beyond, so a successful start proves nothing");
-	recommend_limit(rows, row, file, planned);
+	recommend_limit(rows, row, file, ka_add(planned, others));
 	ka_observed(rows, row, "limit_bytes", limit->limit_bytes);
 	ka_observed(rows, row, "rsvd_limit_bytes", limit->rsvd_limit_bytes);
 	ka_observed(rows, row, "usage_bytes", limit->usage_bytes);
@@ -251,7 +252,9 @@ ka_rule_pool_wasted(const KaView *v, KaRows *rows)
 		/* Pages are taken, too few are left, and by whom they are taken is not known. */
 		unsure = pool->size_bytes == v->page_size && v->asks != KA_NO && v->mmap && v->on_huge == KA_MAYBE &&
 			v->need_least > ka_sub(pool->free, ka_or_zero(pool->reserved)) && v->pool_taken > 0;
-		row = ka_row(rows, (double) bytes >= KA_LIMIT(POOL_WASTED_WARN) && !unused_by_choice && !unsure ? KA_WARNING : KA_INFO,
+		/* In a container it is the host's pool, and its other users are not seen. */
+		row = ka_row(rows, (double) bytes >= KA_LIMIT(POOL_WASTED_WARN) && !unused_by_choice && !unsure && !v->container ?
+					 KA_WARNING : KA_INFO,
 					 ka_pool_subject(v, pool->size_bytes));
 		ka_reason(rows, row, "%lld of %lld pages of %s are idle, reserved by nobody: %s of RAM that nothing else can use%s.",
 				  (long long) idle, (long long) pool->total, ka_human(v->arena, pool->size_bytes), ka_human(v->arena, bytes),

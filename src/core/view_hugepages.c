@@ -231,9 +231,11 @@ is_limited(const KaView *v)
 	{
 		const KaHugetlbLimit *limit = &v->facts->hugetlb[i];
 
+		int64_t		others = v->on_huge == KA_NO ? ka_or_zero(limit->usage_bytes) : 0;
+
 		if (limit->size_bytes == v->page_size &&
-			((limit->limit_bytes != KA_UNKNOWN && limit->limit_bytes < needed) ||
-			 (limit->rsvd_limit_bytes != KA_UNKNOWN && limit->rsvd_limit_bytes < needed)))
+			((limit->limit_bytes != KA_UNKNOWN && ka_sub(limit->limit_bytes, others) < needed) ||
+			 (limit->rsvd_limit_bytes != KA_UNKNOWN && ka_sub(limit->rsvd_limit_bytes, others) < needed)))
 			return true;
 	}
 	return false;

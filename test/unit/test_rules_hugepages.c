@@ -151,6 +151,9 @@ TEST(cgroup_limit)
 		{"another size's limit", "huge_pages.cgroup_limit", NULL, "{" ASKS "," POOL(3156, 3156, "") ", 'cgroup': {'hugetlb': [{'size_bytes': 1073741824, 'limit_bytes': 0}]}}", NO_FACT, 0, SILENT, NULL},
 		{"off: no huge page is asked for", "huge_pages.cgroup_limit", NULL, "{'postgres': {'huge_pages': 'off', 'shared_memory_bytes': 6617563136}, " POOL(3156, 3156, "") ", 'cgroup': {'hugetlb': [{'size_bytes': 2097152, 'limit_bytes': 0}]}}", NO_FACT, 0, SILENT, NULL},
 		{"SIGBUS in a container", "huge_pages.cgroup_limit", "huge_pages", "{'postgres': {'last_error': {'signal': 'SIGBUS', 'phase': 'start'}}, 'kernel': {'container': true}}", NO_FACT, 0, KA_CRITICAL, "off"},
+		/* 4096 pages, and others have 2 GiB of 9 */
+		{"others have a part of the limit", "huge_pages.cgroup_limit", "hugetlb.2MB.rsvd.max", "{'postgres': {'huge_pages': 'try', 'huge_pages_status': 'off', 'shared_memory_bytes': 8589934592}, " POOL(5000, 5000, "") ", 'cgroup': {'hugetlb': [{'size_bytes': 2097152, 'rsvd_limit_bytes': 9663676416, 'usage_bytes': 2147483648}]}}", NO_FACT, 0, KA_WARNING, "10737418240"},
+		{"its own part", "huge_pages.cgroup_limit", NULL, "{'postgres': {'huge_pages': 'try', 'huge_pages_status': 'on', 'shared_memory_bytes': 8589934592}, " POOL(5000, 904, "") ", 'cgroup': {'hugetlb': [{'size_bytes': 2097152, 'rsvd_limit_bytes': 9663676416, 'usage_bytes': 2147483648}]}}", NO_FACT, 0, SILENT, NULL},
 		/* 4096 pages */
 #define KILLED(limit) "{'postgres': {'huge_pages': 'on', 'shared_memory_bytes': 8589934592, 'last_error': {'signal': 'SIGBUS', 'phase': 'runtime'}}, 'kernel': {'container': true}, 'hugepages': {'default_size_bytes': 2097152}, 'cgroup': {'hugetlb': [{'size_bytes': 2097152, 'limit_bytes': " #limit "}]}}"
 		{"SIGBUS above the limit", "huge_pages.cgroup_limit", "hugetlb.2MB.max", KILLED(8589934591), NO_FACT, 0, KA_CRITICAL, "8589934592"},
