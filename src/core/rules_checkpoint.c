@@ -64,7 +64,8 @@ too_many_requested(const KaView *v, KaRows *rows)
 	/* Checkpoints started by WAL are about one trigger distance apart. */
 	commands = trigger > 0 && distance >= 0 && distance < trigger * KA_LIMIT(SPACING_COMMANDS);
 	wanted = commands ? KA_UNKNOWN : sufficient_wal(v, distance > 0 ? distance : trigger, interval, timeout);
-	if (wanted != KA_UNKNOWN && wanted <= current)
+	/* No less than there is, or than the default where that is not known. */
+	if (wanted != KA_UNKNOWN && wanted <= (current > 0 ? current : GIB))
 		wanted = KA_UNKNOWN;
 	row = ka_row(rows, !commands && (interval < 0 || interval < timeout * KA_LIMIT(SPACING_EARLY)) ? KA_WARNING : KA_INFO,
 				 "max_wal_size");

@@ -218,6 +218,9 @@ TEST(checkpoint_spacing)
 		/* before 11 the divisor is 2 + 0.9: 4.10e9 * 2.9 * 1.1 = 1.308e10, 12.2 GiB */
 		{"before 11", "checkpoint.spacing", NULL, SPACED(0, 4, 184, ""), KA_PG_VERSION_NUM, 100000, KA_WARNING, "13GB"},
 		/* half of the trigger distance, 1 GiB / 1.9 / 2 = 282563638 */
+		/* 10 MiB in 46 s: 300 s of it take less than the default of 1 GB */
+		{"max_wal_size unknown, hardly any WAL", "checkpoint.spacing", "max_wal_size", "{'window': {'checkpoints_timed': 0, 'checkpoints_requested': 4, 'seconds': 184, 'distance_bytes_avg': 10485760}}", NO_FACT, 0, KA_WARNING, NULL},
+		{"max_wal_size unknown", "checkpoint.spacing", "max_wal_size", "{'window': {'checkpoints_timed': 0, 'checkpoints_requested': 4, 'seconds': 184, 'distance_bytes_avg': 628604928}}", NO_FACT, 0, KA_WARNING, "8GB"},
 		{"hardly any WAL: commands", "checkpoint.spacing", NULL, SPACED(0, 4, 184, ""), KA_W_DISTANCE, 282563637, KA_INFO, NULL},
 		{"enough WAL", "checkpoint.spacing", NULL, SPACED(0, 4, 184, ""), KA_W_DISTANCE, 282563639, KA_WARNING, "4GB"},
 		{"target of 0.5", "checkpoint.spacing", "checkpoint_completion_target", "{}", KA_PG_COMPLETION_TARGET, 0.5, KA_INFO, "0.9"},
