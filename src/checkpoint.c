@@ -135,35 +135,50 @@ kind_of(const char *message)
 }
 
 /*
- * The redo pointer in pg_control: that of the last checkpoint that completed.
- * The server's own function allocates and raises errors, which a critical
- * section forbids.  A reader without ControlFileLock can meet a write in
- * progress, and then the CRC does not match: it tries again.
+ * pg_control as it is on disk.  The server's own function allocates and raises
+ * errors, which a critical section forbids.  A reader without ControlFileLock
+ * can meet a write in progress, and then the CRC does not match: it tries again.
  */
-XLogRecPtr
-ka_control_redo(void)
+static bool
+read_control(ControlFileData *control)
 {
 	for (int attempt = 0; attempt < 3; attempt++)
 	{
-		ControlFileData control;
 		pg_crc32c	crc;
 		ssize_t		length;
 		int			fd = BasicOpenFile(XLOG_CONTROL_FILE, O_RDONLY | PG_BINARY);
 
 		if (fd < 0)
-			return InvalidXLogRecPtr;
-		length = read(fd, &control, sizeof(control));
+			return false;
+		length = read(fd, control, sizeof(*control));
 		close(fd);
-		if (length != sizeof(control))
-			return InvalidXLogRecPtr;
+		if (length != sizeof(*control))
+			return false;
 
 		INIT_CRC32C(crc);
-		COMP_CRC32C(crc, &control, offsetof(ControlFileData, crc));
+		COMP_CRC32C(crc, control, offsetof(ControlFileData, crc));
 		FIN_CRC32C(crc);
-		if (EQ_CRC32C(crc, control.crc))
-			return control.checkPointCopy.redo;
+		if (EQ_CRC32C(crc, control->crc))
+			return true;
 	}
-	return InvalidXLogRecPtr;
+	return false;
+}
+
+XLogRecPtr
+ka_control_redo(void)
+{
+	ControlFileData control;
+
+	return read_control(&control) ? control.checkPointCopy.redo : InvalidXLogRecPtr;
+}
+
+bool
+ka_control_shut_down(void)
+{
+	ControlFileData control;
+
+	return read_control(&control) &&
+		(control.state == DB_SHUTDOWNED || control.state == DB_SHUTDOWNED_IN_RECOVERY);
 }
 
 /* In a critical section. */

@@ -130,14 +130,18 @@ shared_startup(void)
 	on_shmem_exit(shared_shutdown, (Datum) 0);
 }
 
-/* In the postmaster, after the last child has gone: the shutdown checkpoint is in the ring. */
+/*
+ * In the postmaster, after the last child has gone: the shutdown checkpoint is
+ * in the ring.  An immediate stop ends here as well, with the same code as an
+ * orderly one; but its children were killed wherever they were, perhaps with
+ * "mutex" held or a slot half written.  pg_control tells the two apart.
+ */
 static void
 shared_shutdown(int code, Datum arg)
 {
 	(void) arg;
 
-	/* After a crash the memory is not to be trusted. */
-	if (code == 0 && ka_shared != NULL)
+	if (code == 0 && ka_control_shut_down())
 		ka_history_save();
 }
 

@@ -79,7 +79,7 @@ extern void ka_shared_install(bool sampler_accepted);
 /* Raises an error with a hint when the library was not preloaded. */
 extern void ka_shared_require(void);
 
-/* Wakes the sampler for an event; signal-safe, no allocation, no lock but "mutex". */
+/* Wakes the sampler for an event; no allocation, no error, no lock but "mutex". */
 extern void ka_sampler_wake(void);
 
 /* ring.c: writing */
@@ -101,7 +101,8 @@ extern void ka_checkpoint_unsummed(KaCheckpointRow *row);
 
 /* checkpoint.c */
 extern void ka_checkpoint_hook_install(void);
-extern XLogRecPtr ka_control_redo(void);	/* redo pointer in pg_control; invalid: unreadable */
+extern XLogRecPtr ka_control_redo(void);	/* of the last checkpoint that completed; invalid: unreadable */
+extern bool ka_control_shut_down(void); /* the server has written its shutdown checkpoint */
 
 /* history.c */
 #define KA_HISTORY_FILE "pg_stat_tmp/pg_kernel_advisor.history"

@@ -52,6 +52,13 @@ is($node->safe_psql('postgres', 'SELECT string_agg(checkpoint_id::text, $$ $$ OR
 	'1 2 3 4', 'the numbering goes on');
 $node->stop;
 
+# An immediate stop kills processes wherever they are: what is in memory then is not trusted.
+$node->start;
+my $before = PostgreSQL::Test::Utils::slurp_file($file);
+$node->safe_psql('postgres', 'CHECKPOINT');
+$node->stop('immediate');
+ok(PostgreSQL::Test::Utils::slurp_file($file) eq $before, 'an immediate stop leaves the history file as it was');
+
 # header: magic (8 bytes), version, two sizes, number of deltas (4 each), system identifier (8), last id (8)
 my %broken = (
 	'an empty file' => [ '', 'truncated' ],
