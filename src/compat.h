@@ -33,11 +33,6 @@ extern PGDLLEXPORT void _PG_init(void);
 #define KA_MODULE_MAGIC(module, release) PG_MODULE_MAGIC
 #endif
 
-/* 16: fmgr.h declares it. */
-#if PG_VERSION_NUM < 160000
-extern PGDLLEXPORT void _PG_init(void);
-#endif
-
 /* 17: an extension can name its wait events (in a process with shared memory). */
 static inline uint32
 ka_wait_event_compat(const char *name)

@@ -22,6 +22,7 @@
 #include "utils/guc.h"
 
 #include "advice.h"
+#include "arena.h"
 #include "collect.h"
 #include "compat.h"
 #include "facts.h"
@@ -141,7 +142,7 @@ collect_postgres(KaFacts *facts, const KaSource *source)
 			ka_set_text(facts, KA_PG_MANAGED, managed_marks[i].provider);
 
 	set_mapping_facts(facts, source);
-	ka_set_int(facts, KA_PG_BACKENDS, CountDBBackends(InvalidOid));
+	ka_set_int(facts, KA_PG_BACKENDS, CountDBConnections(InvalidOid));
 	ka_set_bool(facts, KA_PG_IN_RECOVERY, RecoveryInProgress());
 
 	/* inherited from the postmaster */
@@ -166,7 +167,8 @@ ka_facts(PG_FUNCTION_ARGS)
 	ka_palloc_arena(&arena);
 	ka_facts_init(facts, &arena);
 	collect_postgres(facts, &source);
-	ka_collect(facts, &source);
+	if (!ka_collect(facts, &source))
+		arena.failed = true;
 	ka_collect_window(facts);
 	ka_arena_check(&arena);
 

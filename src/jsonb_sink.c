@@ -25,33 +25,19 @@ struct KaJsonbBuilder
 	JsonbValue *result;
 };
 
-static void *
-arena_alloc(void *ctx pg_attribute_unused(), size_t size)
-{
-	return AllocSizeIsValid(size) ? palloc_extended(size, MCXT_ALLOC_NO_OOM) : NULL;
-}
-
-void
-ka_palloc_arena(KaArena *arena)
-{
-	arena->alloc = arena_alloc;
-	arena->ctx = NULL;
-	arena->failed = false;
-}
-
-void
-ka_arena_check(const KaArena *arena)
-{
-	if (arena->failed)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("The kernel advisor could not allocate memory for its facts.")));
-}
-
 /* ------------------------------------------------------------------------
  * jsonb to events
  * ------------------------------------------------------------------------ */
+
+/* A sink copies what it keeps: a large document costs no more than itself. */
+static bool
+send_text(bool (*event) (void *ctx, const char *text), const KaJsonSink *sink, char *text)
+{
+	bool		go_on = event(sink->ctx, text);
+
+	pfree(text);
+	return go_on;
+}
 
 static bool
 send_scalar(const JsonbValue *value, const KaJsonSink *sink)
@@ -63,11 +49,11 @@ send_scalar(const JsonbValue *value, const KaJsonSink *sink)
 		case jbvBool:
 			return sink->boolean(sink->ctx, value->val.boolean);
 		case jbvString:
-			return sink->string(sink->ctx, pnstrdup(value->val.string.val, value->val.string.len));
+			return send_text(sink->string, sink, pnstrdup(value->val.string.val, value->val.string.len));
 		case jbvNumeric:
-			return sink->number(sink->ctx,
-								DatumGetCString(DirectFunctionCall1(numeric_out,
-																	NumericGetDatum(value->val.numeric))));
+			return send_text(sink->number, sink,
+							 DatumGetCString(DirectFunctionCall1(numeric_out,
+																 NumericGetDatum(value->val.numeric))));
 		default:
 			elog(ERROR, "unexpected jsonb value type: %d", (int) value->type);
 			return false;
@@ -102,7 +88,7 @@ ka_jsonb_walk(Jsonb *document, const KaJsonSink *sink)
 				go_on = bare || sink->end_array(sink->ctx);
 				break;
 			case WJB_KEY:
-				go_on = sink->key(sink->ctx, pnstrdup(value.val.string.val, value.val.string.len));
+				go_on = send_text(sink->key, sink, pnstrdup(value.val.string.val, value.val.string.len));
 				break;
 			case WJB_VALUE:
 			case WJB_ELEM:

@@ -1,6 +1,5 @@
 /*
- * jsonb_sink.h: jsonb as events of the core, in both directions, and the
- * core's memory on PostgreSQL's.
+ * jsonb_sink.h: jsonb as events of the core, in both directions.
  */
 #ifndef KA_JSONB_SINK_H
 #define KA_JSONB_SINK_H
@@ -8,12 +7,6 @@
 #include "utils/jsonb.h"
 
 #include "ka_json.h"
-
-/* The current memory context as an arena; running out of it raises no error. */
-extern void ka_palloc_arena(KaArena *arena);
-
-/* Raises an out-of-memory error when the arena has failed. */
-extern void ka_arena_check(const KaArena *arena);
 
 /* Sends a document to a sink; false when the sink stopped. */
 extern bool ka_jsonb_walk(Jsonb *document, const KaJsonSink *sink);

@@ -41,6 +41,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "arena.h"
 #include "collect.h"
 #include "compat.h"
 #include "counters.h"
@@ -105,32 +106,29 @@ ka_sampler_register(void)
  * ----------------------------------------------------------------
  */
 
-static void *
-arena_alloc(void *ctx, size_t size)
-{
-	return MemoryContextAllocExtended(ctx, size, MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
-}
-
 /* Opens the kernel's files; which devices lie under the data and the WAL is asked once. */
 static void
 open_reader(void)
 {
-	KaArena		arena = {arena_alloc, TopMemoryContext, false};
+	MemoryContext old_context = MemoryContextSwitchTo(tick_context);
+	KaArena		arena;
 	KaSource	source = {.root = "", .data_directory = DataDir};
 	KaFacts    *facts = palloc(sizeof(KaFacts));
 	KaReaderConfig config = {.root = "", .hugepage_size_bytes = KA_UNKNOWN};
 
+	ka_palloc_arena(&arena);
 	ka_facts_init(facts, &arena);
-	if (ka_collect_storage(facts, &source))
-	{
-		config.devices[0] = ka_text(facts, KA_DATA_DEVICE);
-		config.devices[1] = ka_text(facts, KA_WAL_DEVICE);
-	}
+	if (!ka_collect_storage(facts, &source))
+		arena.failed = true;
+	ka_arena_check(&arena);
+	config.devices[0] = ka_text(facts, KA_DATA_DEVICE);
+	config.devices[1] = ka_text(facts, KA_WAL_DEVICE);
 	if (huge_page_size > 0)
 		config.hugepage_size_bytes = (int64) huge_page_size * 1024;
 
-	reader = ka_reader_new(&config);
-	pfree(facts);
+	reader = ka_reader_new(&config);	/* keeps copies */
+	MemoryContextSwitchTo(old_context);
+	MemoryContextReset(tick_context);
 	if (reader == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
@@ -189,6 +187,7 @@ scan_databases(void)
 	int			nfound = 0;
 	int			max_found = Max(max_databases, 16);
 
+	SetCurrentStatementStartTimestamp();
 	StartTransactionCommand();
 
 	/* Samples do not wait for a VACUUM FULL of the catalog. */

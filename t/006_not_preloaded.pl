@@ -39,6 +39,9 @@ is($stderr, '', 'without a warning about settings');
 
 is($node->safe_psql('postgres', q{SELECT kernel_advisor.facts() ? 'kernel', kernel_advisor.facts() ? 'window'}),
 	't|f', 'facts works, without what was never sampled');
+ok($node->poll_query_until('postgres', q{
+	SELECT (kernel_advisor.facts() #>> '{postgres,backends}')::int = count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'}),
+	'backends are client connections, no launchers or workers');
 cmp_ok($node->safe_psql('postgres', q{SELECT count(*) FROM kernel_advisor.advice}), '>', 0, 'advice works');
 
 done_testing();

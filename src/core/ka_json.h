@@ -6,7 +6,8 @@
  * whoever wants one passes a sink to the encoder.  The facts decoder is a sink,
  * the facts and evidence encoders are sources.
  *
- * Every callback returns true to go on and false to stop.
+ * Every callback returns true to go on and false to stop.  Texts are the
+ * caller's: a sink copies what it keeps.
  */
 #ifndef KA_JSON_H
 #define KA_JSON_H
@@ -23,7 +24,7 @@ typedef struct KaJsonSink
 	bool		(*null) (void *ctx);
 	bool		(*boolean) (void *ctx, bool value);
 	bool		(*number) (void *ctx, const char *text);	/* JSON number token */
-	bool		(*string) (void *ctx, const char *text);	/* UTF-8, unescaped */
+	bool		(*string) (void *ctx, const char *text);	/* unescaped; UTF-8, in the server its own encoding */
 	void	   *ctx;
 } KaJsonSink;
 
