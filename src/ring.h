@@ -69,7 +69,7 @@ typedef struct KaSample
 	int64		interval_us;	/* µs, always > 0 */
 	int64		checkpoint_id;	/* KA_UNKNOWN: outside of checkpoints */
 	int32		phase;			/* KaPhase */
-	int32		first;			/* 1: the sampler (re)started, the interval before it was not measured */
+	int32		unused;			/* 0 */
 	int64		delta[KA_NDELTAS];
 	int64		gauge[KA_NGAUGES];
 	double		unusable_index_order4;	/* 0 to 1; -1: unknown */

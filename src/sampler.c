@@ -335,7 +335,6 @@ tick(bool baseline)
 {
 	static Reading readings[2];
 	static int	current = 0;
-	static bool first = true;	/* the next sample follows a baseline */
 	const Reading *before = &readings[current];
 	Reading    *now = &readings[1 - current];
 	KaSample	sample;
@@ -352,13 +351,10 @@ tick(bool baseline)
 	{
 		ka_statistics_begin();
 		ka_join_begin(now->at);
-		first = true;
 	}
 	else
 	{
 		make_sample(before, now, &sample);
-		sample.first = first;
-		first = false;
 		ka_statistics_tick(before->at, now->at);
 		ka_join_sample(&sample);
 	}

@@ -66,6 +66,11 @@ status_sampler(ReturnSetInfo *result, const KaShared *shared)
 	uint64		checkpoints;
 	StringInfoData detail;
 
+	if (!IsPostmasterEnvironment)
+	{
+		put_status(result, "sampler", "absent", "single-user mode has no background workers", NULL);
+		return;
+	}
 	if (!shared->sampler_accepted)
 	{
 		put_status(result, "sampler", "absent",

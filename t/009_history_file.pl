@@ -9,6 +9,7 @@ use lib $FindBin::RealBin;
 use KernelAdvisor;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use IPC::Run ();
 use Test::More;
 
 # Many samples, then none any more: what is in the ring is what the file had.
@@ -58,6 +59,18 @@ my $before = PostgreSQL::Test::Utils::slurp_file($file);
 $node->safe_psql('postgres', 'CHECKPOINT');
 $node->stop('immediate');
 ok(PostgreSQL::Test::Utils::slurp_file($file) eq $before, 'an immediate stop leaves the history file as it was');
+
+# Single-user mode has the history, nobody who adds to it, and hands it on.
+my ($out, $single) = ('', '');
+my $query = 'SELECT state FROM kernel_advisor.status WHERE component = $$sampler$$; ';
+IPC::Run::run([ 'postgres', '--single', '-D', $node->data_dir, 'postgres' ], '<', \$query, '>', \$out, '2>', \$single)
+  or die "postgres --single: $single";
+like($out, qr/state = "absent"/, 'status in single-user mode says that there is no sampler');
+$node->start;
+my ($kept, $rows) = split /\|/, $node->safe_psql('postgres', $state);
+cmp_ok($kept, '>=', $samples, 'and the samples are still there');
+is($rows, 5, 'and the checkpoints, without a row that nobody saw');
+$node->stop('immediate');
 
 # header: magic (8 bytes), version, two sizes, number of deltas (4 each), system identifier (8), last id (8)
 my %broken = (
