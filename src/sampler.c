@@ -322,6 +322,9 @@ make_sample(const Reading *before, const Reading *now, KaSample *sample)
 #define PROBE(symbol, name) sample->delta[KA_D_##symbol] = KA_UNKNOWN;
 #define GAUGE(symbol, name) sample->gauge[KA_G_##symbol] = now->kernel.name;
 #include "samples.def"
+	/* Of two devices that which is busier now; KA_UNKNOWN is below any time. */
+	sample->delta[KA_D_IO_MS] = Max(sample->delta[KA_D_IO_MS],
+									difference(now->kernel.io_ms_second, before->kernel.io_ms_second));
 	sample->gauge[KA_G_BACKENDS] = now->backends;
 	sample->unusable_index_order4 = now->kernel.unusable_index_order4;
 }

@@ -51,7 +51,8 @@ typedef struct KaCounters
 				write_merges,
 				write_bytes,
 				write_ms,		/* time spent writing */
-				io_ms;			/* time doing I/O, the busiest device */
+				io_ms,			/* time doing I/O, devices[0] */
+				io_ms_second;	/* the same, devices[1] where it is another one: totals do not tell which is busy now */
 	/* gauges */
 	int64_t		pcp_pages,		/* zoneinfo: sum of count */
 				free_costly_blocks, /* buddyinfo: order >= 4 */

@@ -174,7 +174,7 @@ bool
 ka_parse_diskstats(const char *text, size_t length, const char *const devices[2], KaCounters *out)
 {
 	KaSpan		rest = ka_span(text, length);
-	KaCounters	sum = {0};
+	KaCounters	sum = {.io_ms = KA_UNKNOWN,.io_ms_second = KA_UNKNOWN};
 	bool		wanted[2];
 	bool		found[2] = {false, false};
 
@@ -199,8 +199,7 @@ ka_parse_diskstats(const char *text, size_t length, const char *const devices[2]
 			sum.write_merges = ka_add(sum.write_merges, fields[DISK_WRITE_MERGES]);
 			sum.write_bytes = ka_add(sum.write_bytes, ka_multiply(fields[DISK_WRITE_SECTORS], 512));
 			sum.write_ms = ka_add(sum.write_ms, fields[DISK_WRITE_MS]);
-			if (fields[DISK_IO_MS] > sum.io_ms)
-				sum.io_ms = fields[DISK_IO_MS];
+			*(i == 0 ? &sum.io_ms : &sum.io_ms_second) = fields[DISK_IO_MS];
 		}
 	}
 
@@ -211,6 +210,7 @@ ka_parse_diskstats(const char *text, size_t length, const char *const devices[2]
 		out->write_bytes = sum.write_bytes;
 		out->write_ms = sum.write_ms;
 		out->io_ms = sum.io_ms;
+		out->io_ms_second = sum.io_ms_second;
 	}
 	return true;
 }

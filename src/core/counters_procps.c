@@ -263,7 +263,7 @@ ka_procps_diskstats(KaProcps *procps, const char *const devices[2], KaCounters *
 		[DISK_IO_MS] = DISKSTATS_IO_TIME,
 	};
 	struct diskstats_reaped *reaped;
-	KaCounters	sum = {0};
+	KaCounters	sum = {.io_ms = KA_UNKNOWN,.io_ms_second = KA_UNKNOWN};
 	bool		any = false;
 
 	if (procps->diskstats == NULL)
@@ -291,7 +291,6 @@ ka_procps_diskstats(KaProcps *procps, const char *const devices[2], KaCounters *
 	for (int i = 0; i < 2; i++)
 	{
 		const struct diskstats_result *device;
-		int64_t		io_ms;
 
 		if (devices[i] == NULL || (i == 1 && devices[0] && strcmp(devices[0], devices[1]) == 0))
 			continue;
@@ -303,9 +302,7 @@ ka_procps_diskstats(KaProcps *procps, const char *const devices[2], KaCounters *
 		sum.write_bytes = ka_add(sum.write_bytes,
 								 ka_multiply(to_count(device[DISK_SECTORS].result.ul_int), 512));
 		sum.write_ms = ka_add(sum.write_ms, to_count(device[DISK_MS].result.ul_int));
-		io_ms = to_count(device[DISK_IO_MS].result.ul_int);
-		if (io_ms > sum.io_ms)
-			sum.io_ms = io_ms;
+		*(i == 0 ? &sum.io_ms : &sum.io_ms_second) = to_count(device[DISK_IO_MS].result.ul_int);
 		any = true;
 	}
 	if (!any)
@@ -315,5 +312,6 @@ ka_procps_diskstats(KaProcps *procps, const char *const devices[2], KaCounters *
 	out->write_bytes = sum.write_bytes;
 	out->write_ms = sum.write_ms;
 	out->io_ms = sum.io_ms;
+	out->io_ms_second = sum.io_ms_second;
 	return 0;
 }
