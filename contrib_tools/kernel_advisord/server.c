@@ -129,13 +129,14 @@ ka_socket_make(const char *path, gid_t group)
 	return fd;
 }
 
+/* The others keep their order: first come, first served. */
 static void
 drop_client(size_t i)
 {
 	close(clients[i].peer.fd);
 	nclients--;
-	clients[i] = clients[nclients];
-	fds[i + 1] = fds[nclients + 1];
+	memmove(&clients[i], &clients[i + 1], (nclients - i) * sizeof(clients[0]));
+	memmove(&fds[i + 1], &fds[i + 2], (nclients - i) * sizeof(fds[0]));
 }
 
 /* The silent one; who has sent something is served first. */
@@ -281,14 +282,15 @@ ka_serve(KaDaemon *daemon, int listen_fd, int idle_s)
 		if (n <= 0)
 			continue;
 
-		/* Downwards: dropping a client moves the last one, which was served, into its place. */
-		for (size_t i = nclients; i > 0 && !*daemon->stop; i--)
+		for (size_t i = 0; i < nclients && !*daemon->stop;)
 		{
-			short		events = fds[i].revents;
+			short		events = fds[i + 1].revents;
 
-			fds[i].revents = 0;
-			if ((events & POLLIN) ? !serve_client(daemon, &clients[i - 1]) : events != 0)
-				drop_client(i - 1);
+			fds[i + 1].revents = 0;
+			if ((events & POLLIN) ? serve_client(daemon, &clients[i]) : events == 0)
+				i++;
+			else
+				drop_client(i); /* the next one is here now */
 		}
 		if (fds[0].revents & POLLIN)
 		{

@@ -7,7 +7,7 @@ package Advisord;
 use strict;
 use warnings;
 use Cwd qw(abs_path);
-use Errno qw(EAGAIN EINTR);
+use Errno qw(EAGAIN EINTR ECONNRESET);
 use Exporter qw(import);
 use File::Basename qw(dirname);
 use File::Path qw(make_path);
@@ -226,12 +226,13 @@ sub request
 sub receive
 {
 	my ($socket, $seconds) = @_;
-	my $message;
+	my ($message, $reset);
 	for (;;)
 	{
 		return { status => 'TIMEOUT' } if !IO::Select->new($socket)->can_read($seconds // 60);
 		last if defined recv($socket, $message, 4096, 0);
-		return if !$!{EINTR} && !$!{EAGAIN};
+		# a reset is reported before the answer that came ahead of it
+		return if !$!{EINTR} && !$!{EAGAIN} && !($!{ECONNRESET} && !$reset++);
 	}
 	return if length($message) == 0;
 	die "reply of " . length($message) . " bytes" if length($message) != REPLY_LENGTH;
