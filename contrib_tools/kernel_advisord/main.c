@@ -227,13 +227,18 @@ static int
 open_socket(const Options *options)
 {
 	struct group *group = getgrnam(options->group);
+	int			listen_fd;
 
 	if (group == NULL)
 	{
 		ka_log(KA_LOG_ERROR, "the machine has no group \"%s\"", options->group);
 		return -ENOENT;
 	}
-	return ka_socket_make(options->socket, group->gr_gid);
+	listen_fd = ka_socket_make(options->socket, group->gr_gid);
+	if (listen_fd == -EPERM)
+		ka_log(KA_LOG_ERROR, "the socket cannot be given to group \"%s\": CAP_CHOWN, or a socket from systemd, is needed",
+			   options->group);
+	return listen_fd;
 }
 
 static int

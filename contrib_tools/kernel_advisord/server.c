@@ -120,7 +120,7 @@ ka_socket_make(const char *path, gid_t group)
 	result = bind(fd, (struct sockaddr *) &address, sizeof(address));
 	umask(mask);
 	/* Nobody can connect before listen(), so the group's right comes in time. */
-	if (result < 0 || lchown(path, 0, group) < 0 || chmod(path, 0660) < 0 || listen(fd, BACKLOG) < 0)
+	if (result < 0 || lchown(path, (uid_t) -1, group) < 0 || chmod(path, 0660) < 0 || listen(fd, BACKLOG) < 0)
 	{
 		result = -errno;
 		close(fd);

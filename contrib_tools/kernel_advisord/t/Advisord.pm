@@ -18,7 +18,7 @@ use Socket;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(%OP %ST %KNOB slurp spew make_root start_daemon stop_daemon restart_daemon
-	connect_to request call receive as_user status_of build_dir wait_until DRY DROP UNDO FORCE BOOT1);
+	connect_to request call receive as_user status_of build_dir wait_until in_namespace DRY DROP UNDO FORCE BOOT1);
 
 use constant { DRY => 1, DROP => 2, UNDO => 4, FORCE => 8 };
 use constant BOOT1 => "11111111-2222-3333-4444-555555555555\n";
@@ -131,6 +131,14 @@ END
 	}
 	make_path("$root/etc/sysctl.d", "$root/etc/tmpfiles.d", "$root/var/lib", "$root/usr/lib/sysctl.d", "$root/run/systemd/system");
 	return $root;
+}
+
+# A wrapper that runs the daemon in a mount namespace of its own after a shell
+# script has changed it; $1 is the root directory.
+sub in_namespace
+{
+	my ($root, $script) = @_;
+	return [ 'unshare', '--mount', '--propagation', 'private', 'sh', '-ec', "$script\nshift\nexec \"\$@\"", 'sh', $root ];
 }
 
 # { root, socket, pid, log }; dies when it does not come up, unless may_fail.
