@@ -227,6 +227,8 @@ static int
 open_socket(const Options *options)
 {
 	struct group *group = getgrnam(options->group);
+	char		directory[PATH_MAX];
+	const char *slash;
 	int			listen_fd;
 
 	if (group == NULL)
@@ -234,6 +236,12 @@ open_socket(const Options *options)
 		ka_log(KA_LOG_ERROR, "the machine has no group \"%s\"", options->group);
 		return -ENOENT;
 	}
+	/* Its directory, in /run of a container for instance; bind() says if that did not work. */
+	slash = strrchr(options->socket, '/');
+	if (slash > options->socket &&
+		snprintf(directory, sizeof(directory), "%.*s", (int) (slash - options->socket), options->socket) < (int) sizeof(directory) &&
+		mkdir(directory, 0700) == 0)
+		chmod(directory, 0755);
 	listen_fd = ka_socket_make(options->socket, group->gr_gid);
 	if (listen_fd == -EPERM)
 		ka_log(KA_LOG_ERROR, "the socket cannot be given to group \"%s\": CAP_CHOWN, or a socket from systemd, is needed",

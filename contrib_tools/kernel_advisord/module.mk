@@ -45,7 +45,7 @@ ADVISORD_CORE = $(addprefix src/core/,base.c boot_parse.c collect_boot.c facts.c
 
 ADVISORD_TESTS = $(patsubst $(ADVISORD)/test/%.c,%,$(sort $(wildcard $(ADVISORD)/test/test_*.c)))
 ADVISORD_FUZZERS = $(patsubst $(ADVISORD)/test/%.c,%,$(sort $(wildcard $(ADVISORD)/test/fuzz_*.c)))
-ADVISORD_TOOLS = advisord_kill
+ADVISORD_TOOLS = advisord_kill advisord_passfd
 
 # One build per way of looking at the code.
 ADVISORD_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all

@@ -56,6 +56,27 @@ is_deeply([ grep { answer_to(substr($good x 2000, 0, $_)) ne 'closed' } @lengths
 is(answer_to(request('GET', 'vm.swappiness', 0, version => $_)), 'closed', "version $_ closes the connection") for 0, 2, 2**32 - 1;
 is(answer_to(''), 'closed', 'so does a message without bytes');
 
+# descriptors that come with a request are not taken
+SKIP:
+{
+	my $passfd = build_dir() . '/plain/bin/advisord_passfd';
+	skip "needs $passfd: make rootcheck-advisord", 2 if !-x $passfd;
+	my $before = () = glob("/proc/$d->{pid}/fd/*");
+	pipe(my $in, my $out) or die;
+	my $pid = open(my $said, '-|') // die;
+	if ($pid == 0)
+	{
+		close($out);
+		open(STDIN, '<&', $in) or POSIX::_exit(99);
+		exec($passfd, $d->{socket}) or POSIX::_exit(99);
+	}
+	close($in);
+	is(scalar(<$said>), "0\n", 'a request with a descriptor is answered');
+	is(scalar(() = glob("/proc/$d->{pid}/fd/*")), $before + 1, 'and nothing but its connection is open');
+	close($out);
+	close($said);
+}
+
 # many: all at once, each is answered
 {
 	my $start = time();

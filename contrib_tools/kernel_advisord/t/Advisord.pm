@@ -77,7 +77,8 @@ sub build_dir { return "$source/build"; }
 # A machine of 16 GiB with two nodes, on ordinary files.
 sub make_root
 {
-	my $root = tempdir('advisord.XXXXXX', DIR => '/var/tmp', CLEANUP => 1);
+	my ($directory) = @_;
+	my $root = tempdir('advisord.XXXXXX', DIR => $directory // '/var/tmp', CLEANUP => 1);
 	chmod 0755, $root;
 	my %vm = (
 		nr_hugepages => 0, nr_overcommit_hugepages => 0, extfrag_threshold => 500,
