@@ -101,6 +101,10 @@ unit-advisord-valgrind: $(addprefix $(ADVISORD_BUILD)/plain/bin/,$(filter-out te
 		$^
 
 fuzz-advisord: $(addprefix $(ADVISORD_BUILD)/fuzz/bin/,$(ADVISORD_FUZZERS))
+	@# Inputs of several records and requests to begin with, or libFuzzer takes long to get there.
+	@mkdir -p $(ADVISORD_BUILD)/corpus/fuzz_journal $(ADVISORD_BUILD)/corpus/fuzz_request
+	@head -c 720 $(ADVISORD)/journal.c >$(ADVISORD_BUILD)/corpus/fuzz_journal/seed
+	@head -c 64 $(ADVISORD)/journal.c >$(ADVISORD_BUILD)/corpus/fuzz_request/seed
 	@test/run_fuzz $(or $(FUZZ_SECONDS),10) $(ADVISORD_BUILD)/corpus $(addprefix $(ADVISORD_BUILD)/fuzz/bin/,$(ADVISORD_FUZZERS))
 
 rootcheck-advisord: advisord $(addprefix $(ADVISORD_BUILD)/plain/bin/,$(ADVISORD_TOOLS))

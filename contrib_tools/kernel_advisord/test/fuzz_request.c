@@ -144,7 +144,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(&bits, data + 4, sizeof(bits));
 		request.value = data[0] & 64 ? data[5] % 12 : (int64_t) ((uint64_t) bits << (data[0] % 40));
 		if (data[0] & 128)
-			request.value = -request.value;
+			request.value = (int64_t) (0 - (uint64_t) request.value);
 		data += 8;
 		size -= 8;
 
