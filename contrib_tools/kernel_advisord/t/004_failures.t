@@ -15,7 +15,14 @@ my $conf = "$root/etc/sysctl.d/60-kernel-advisor.conf";
 my $bounds = "$root/etc/kernel_advisor/bounds.conf";
 my $daemon = "$FindBin::Bin/../kernel_advisord";
 my $d;
-END { stop_daemon($d) if $d }
+my ($rounds, $rounds_before) = ('/sys/block/loop0/queue/read_ahead_kb');
+$SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
+END
+{
+	local $?;
+	stop_daemon($d) if $d;
+	spew($rounds, $rounds_before) if defined $rounds_before;
+}
 
 sub line_of { my ($file) = @_; my ($line) = split /\n/, slurp($file); return $line; }
 
@@ -159,9 +166,8 @@ like(qx{$daemon --root $root 2>&1}, qr/systemd passed no socket/, 'without a soc
 # a kernel that gives less than was asked: read_ahead_kb rounds down to pages
 SKIP:
 {
-	my $rounds = '/sys/block/loop0/queue/read_ahead_kb';
 	skip 'no loop device', 8 if !-e $rounds;
-	my $before = slurp($rounds);
+	$rounds_before = slurp($rounds);
 	my $pool = 'hugepages-2048kB.nr_hugepages';
 	spew($rounds, "128\n");
 	spew("$vm/extfrag_threshold", "1000\n");
@@ -181,7 +187,6 @@ SKIP:
 	$reply = call($d, 'SET', $pool, 205);
 	is("$reply->{status} $reply->{asked} $reply->{granted}", 'PARTIAL 205 204', 'a set says what was granted, too');
 	stop_daemon($d);
-	spew($rounds, $before);
 }
 
 # crash and reboot
