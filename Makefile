@@ -1,7 +1,7 @@
-# pg_kernel_advisor: the server library, its SQL and the command line tool.
+# pg_kernel_advisor: the server library, its SQL, the command line tool and the root helper.
 #
 #   make                 everything; PG_CONFIG=/path/to/pg_config picks the server
-#   make install         library, control file, install script, command line tool, man page
+#   make install         library, control file, install script, command line tool, helper, units, man pages
 #   make installcheck    pg_regress and TAP tests against the installed extension
 #   make unit            unit tests of the core (no server)
 
@@ -18,7 +18,7 @@ TAP_TESTS = 1
 
 PG_CONFIG ?= pg_config
 PKG_CONFIG ?= pkg-config
-NEEDS_LIBRARIES := $(filter-out clean distclean maintainer-clean unit unit-valgrind fuzz,$(or $(MAKECMDGOALS),all))
+NEEDS_LIBRARIES := $(filter-out clean distclean maintainer-clean unit unit-valgrind fuzz %-advisord,$(or $(MAKECMDGOALS),all))
 
 ifneq ($(NEEDS_LIBRARIES),)
 ifneq ($(shell $(PG_CONFIG) --version >/dev/null 2>&1 && echo found),found)
@@ -52,6 +52,7 @@ include $(PGXS)
 override with_llvm = no
 
 include contrib_tools/kernel_advisor/module.mk
+include contrib_tools/kernel_advisord/module.mk
 include test/module.mk
 
 $(OBJS): $(wildcard src/*.h src/core/*.h src/core/*.def)

@@ -29,6 +29,8 @@ build	pkg-config|pkgconf
 build	postgresql-server-dev-@PG@
 build	libproc2-dev
 build	libjansson-dev
+build	libcap-dev
+build	libseccomp-dev
 server	postgresql-@PG@
 server	postgresql-client-@PG@
 test	clang
@@ -40,6 +42,8 @@ test	procps
 sanitize	valgrind
 root	xfsprogs
 root	util-linux
+root	systemd
+root	man-db
 matrix	debootstrap
 bench	python3
 bench	postgresql-@PG@-pg-wait-sampling
@@ -220,7 +224,7 @@ copy_tree() {
 			tar -C "$source" --null --no-recursion -T - -cf - | tar -C "$target" --no-same-owner -xf -
 	else
 		tar -C "$source" --exclude='*.o' --exclude='*.so' --exclude='*.bc' --exclude=./tmp_check \
-			--exclude=./results --exclude=./test/bin -cf - . | tar -C "$target" --no-same-owner -xf -
+			--exclude=./results --exclude=./test/bin --exclude=./contrib_tools/kernel_advisord/build -cf - . | tar -C "$target" --no-same-owner -xf -
 	fi
 }
 

@@ -1,11 +1,12 @@
 # kernel_advisord: the root helper, its units and man page, and its tests.
 #
 #   make advisord                        the daemon
-#   make install-advisord                daemon, units, man page, example of the bounds file
+#   make install-advisord                daemon, units, man page, example of the bounds file;
+#                                        uninstall-advisord takes them away again
 #   make unit-advisord                   unit tests with AddressSanitizer and UBSan
 #   make unit-advisord-valgrind          the same under valgrind
 #   make fuzz-advisord FUZZ_SECONDS=10   libFuzzer programs (clang)
-#   make rootcheck-advisord              the real daemon, as root: prove, TAP
+#   make rootcheck-advisord              the real daemon, as root: prove with PROVE_FLAGS (--timer), TAP
 #
 # The top Makefile includes this file; all of it also works without PostgreSQL:
 # `make -f contrib_tools/kernel_advisord/module.mk advisord`, from the top of the tree.
@@ -14,14 +15,19 @@ ADVISORD = contrib_tools/kernel_advisord
 ADVISORD_BUILD = $(ADVISORD)/build
 
 PKG_CONFIG ?= pkg-config
-ADVISORD_SBINDIR ?= /usr/sbin
-ADVISORD_UNITDIR ?= $(or $(shell $(PKG_CONFIG) --variable=systemdsystemunitdir systemd 2>/dev/null),/lib/systemd/system)
-ADVISORD_MANDIR ?= /usr/share/man
-ADVISORD_DOCDIR ?= /usr/share/doc/kernel_advisord
+
+# The helper belongs to the machine.  Its place follows from the server's all the same: with a distribution's server
+# below /usr (or none named) it is where systemd looks, with one below /usr/local there, and that of any other server,
+# as of a private copy, stays below that server's directory.
+ADVISORD_PREFIX ?= $(if $(filter-out /usr/%,$(bindir)),$(patsubst %/,%,$(dir $(bindir))),$(if $(filter /usr/local/%,$(bindir)),/usr/local,/usr))
+ADVISORD_SBINDIR ?= $(ADVISORD_PREFIX)/sbin
+ADVISORD_MANDIR ?= $(ADVISORD_PREFIX)/share/man
+ADVISORD_DOCDIR ?= $(ADVISORD_PREFIX)/share/doc/kernel_advisord
+ADVISORD_UNITDIR ?= $(if $(filter /usr,$(ADVISORD_PREFIX)),$(or $(shell $(PKG_CONFIG) --variable=systemdsystemunitdir systemd 2>/dev/null),/lib/systemd/system),$(ADVISORD_PREFIX)/lib/systemd/system)
 
 .DEFAULT_GOAL := $(or $(.DEFAULT_GOAL),advisord)
 
-ifneq ($(filter-out clean distclean maintainer-clean clean-advisord,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean distclean maintainer-clean clean-advisord unit unit-valgrind fuzz,$(or $(MAKECMDGOALS),all)),)
 define advisord_need
 ifneq ($$(shell $(PKG_CONFIG) --exists $(1) && echo found),found)
 $$(error kernel_advisord: $(1) is missing: install $(2) (Debian, Ubuntu) or $(3) (Fedora, RHEL), and pkg-config)
@@ -91,6 +97,12 @@ install-advisord: advisord
 	install -m 644 $(ADVISORD)/kernel_advisord.8 '$(DESTDIR)$(ADVISORD_MANDIR)/man8'
 	install -m 644 $(ADVISORD)/bounds.conf '$(DESTDIR)$(ADVISORD_DOCDIR)'
 
+uninstall-advisord:
+	rm -f '$(DESTDIR)$(ADVISORD_SBINDIR)/kernel_advisord' \
+		'$(DESTDIR)$(ADVISORD_UNITDIR)/kernel_advisord.socket' '$(DESTDIR)$(ADVISORD_UNITDIR)/kernel_advisord.service' \
+		'$(DESTDIR)$(ADVISORD_MANDIR)/man8/kernel_advisord.8' '$(DESTDIR)$(ADVISORD_DOCDIR)/bounds.conf'
+	rmdir '$(DESTDIR)$(ADVISORD_DOCDIR)' 2>/dev/null || true
+
 unit-advisord: $(addprefix $(ADVISORD_BUILD)/asan/bin/,$(ADVISORD_TESTS))
 	@ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1 \
 		test/run_unit $(addprefix $(ADVISORD_BUILD)/asan/bin/,$(ADVISORD_TESTS))
@@ -108,13 +120,14 @@ fuzz-advisord: $(addprefix $(ADVISORD_BUILD)/fuzz/bin/,$(ADVISORD_FUZZERS))
 	@test/run_fuzz $(or $(FUZZ_SECONDS),10) $(ADVISORD_BUILD)/corpus $(addprefix $(ADVISORD_BUILD)/fuzz/bin/,$(ADVISORD_FUZZERS))
 
 rootcheck-advisord: advisord $(addprefix $(ADVISORD_BUILD)/plain/bin/,$(ADVISORD_TOOLS))
-	cd $(ADVISORD) && prove --timer t/*.t
+	cd $(ADVISORD) && prove $(or $(PROVE_FLAGS),--timer) t/*.t
 
 all: advisord
 install: install-advisord
+uninstall: uninstall-advisord
 clean: clean-advisord
 clean-advisord:
 	rm -rf $(ADVISORD_BUILD) $(ADVISORD)/kernel_advisord
 
-.PHONY: advisord install-advisord unit-advisord unit-advisord-valgrind fuzz-advisord rootcheck-advisord clean-advisord
+.PHONY: advisord install-advisord uninstall-advisord unit-advisord unit-advisord-valgrind fuzz-advisord rootcheck-advisord clean-advisord
 .PRECIOUS: $(ADVISORD_BUILD)/%.o $(ADVISORD_BUILD)/%.a
