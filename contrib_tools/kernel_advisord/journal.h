@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define KA_STATE_DIRECTORY "/var/lib/kernel_advisord"
 #define KA_JOURNAL_FILE "journal"
 #define KA_JOURNAL_ARCHIVE "journal.old"
 #define KA_JOURNAL_NEW "journal.new"

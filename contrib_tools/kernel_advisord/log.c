@@ -17,10 +17,12 @@
 #include "log.h"
 
 static bool under_systemd;
+static const char *program = "kernel_advisord";
 
 void
-ka_log_start(void)
+ka_log_start(const char *name)
 {
+	program = name;
 	under_systemd = getenv("JOURNAL_STREAM") != NULL;
 }
 
@@ -29,7 +31,7 @@ write_line(int level, const char *suffix, const char *format, va_list args)
 {
 	char		line[1024];
 	int			length = under_systemd ? snprintf(line, sizeof(line), "<%d>", level) :
-		snprintf(line, sizeof(line), "kernel_advisord: ");
+		snprintf(line, sizeof(line), "%s: ", program);
 	int			n = vsnprintf(line + length, sizeof(line) - (size_t) length, format, args);
 
 	if (n < 0)

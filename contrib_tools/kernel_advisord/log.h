@@ -9,7 +9,8 @@
 #define KA_LOG_WARNING	4
 #define KA_LOG_INFO		6
 
-extern void ka_log_start(void);
+/* The name of the program, in front of each line where systemd does not put one. */
+extern void ka_log_start(const char *name);
 
 extern void ka_log(int level, const char *format,...) __attribute__((format(printf, 2, 3)));
 

@@ -23,8 +23,8 @@
 #include "log.h"
 #include "privileges.h"
 #include "server.h"
+#include "setup.h"
 
-#define STATE_DIRECTORY "/var/lib/kernel_advisord"
 #define DEFAULT_GROUP "postgres"
 
 /* Exit codes: sysexits.h's EX_CONFIG keeps systemd from restarting in vain. */
@@ -40,10 +40,8 @@ typedef struct Options
 	bool		check;			/* only read the bounds file */
 } Options;
 
-static volatile sig_atomic_t stop;
-
 static const KaAllowedPath allowed_paths[] = {
-	{STATE_DIRECTORY, KA_ACCESS_REPLACE, true},
+	{KA_STATE_DIRECTORY, KA_ACCESS_REPLACE, true},
 	{KA_SYSCTL_DIRECTORY, KA_ACCESS_REPLACE, true},
 	{KA_TMPFILES_DIRECTORY, KA_ACCESS_REPLACE, true},
 	/* What else decides at boot, read by ka_collect_boot. */
@@ -58,41 +56,6 @@ static const KaAllowedPath allowed_paths[] = {
 	{"/lib/tmpfiles.d", KA_ACCESS_READ, true},
 	{"/proc/cmdline", KA_ACCESS_READ, false},
 };
-
-static void
-on_stop(int signal_number)
-{
-	(void) signal_number;
-	stop = 1;
-}
-
-/* Ends the system call that it interrupts, and nothing else. */
-static void
-on_alarm(int signal_number)
-{
-	(void) signal_number;
-}
-
-static void
-set_up_signals(void)
-{
-	struct sigaction action = {.sa_handler = on_stop};	/* no SA_RESTART: waits must end */
-	sigset_t	blocked;
-
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGTERM);
-	sigaddset(&blocked, SIGINT);
-	sigaddset(&blocked, SIGALRM);
-	sigprocmask(SIG_SETMASK, &blocked, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
-	action.sa_handler = on_alarm;
-	sigaction(SIGALRM, &action, NULL);
-	action.sa_handler = SIG_IGN;
-	sigaction(SIGPIPE, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-	sigaction(SIGXFSZ, &action, NULL);	/* a full journal is an error of write() */
-}
 
 /* Leaves nothing of the caller's surroundings but stderr and systemd's socket. */
 static bool
@@ -200,28 +163,6 @@ check_knobs(const KaKernel *kernel)
 	return false;
 }
 
-static int
-open_state_directory(const char *root)
-{
-	char		path[PATH_MAX];
-	struct stat st;
-	int			fd;
-
-	if (snprintf(path, sizeof(path), "%s%s", root, STATE_DIRECTORY) >= (int) sizeof(path))
-		return -ENAMETOOLONG;
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0 || st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH)))
-	{
-		close(fd);
-		return -EPERM;
-	}
-	return fd;
-}
-
 /* The socket of --socket. */
 static int
 open_socket(const Options *options)
@@ -269,7 +210,7 @@ main(int argc, char **argv)
 
 	if (!read_options(argc, argv, &options))
 		return usage("options");
-	ka_log_start();
+	ka_log_start("kernel_advisord");
 	if (!ka_bounds_default(&daemon.bounds))
 		return fatal("bounds", -ENOMEM);
 	if (!ka_bounds_load(&daemon.bounds, options.root, options.bounds, &has_bounds, error, sizeof(error)))
@@ -287,7 +228,7 @@ main(int argc, char **argv)
 		ka_log(KA_LOG_ERROR, "writing sysctls needs uid 0, and this is uid %u", (unsigned) geteuid());
 		return EXIT_CONFIG;
 	}
-	set_up_signals();
+	daemon.stop = ka_signals_start();
 	listen_fd = options.socket ? -1 : ka_socket_from_systemd();
 	if (options.socket == NULL && listen_fd < 0)
 		return usage("systemd passed no socket of ours, and there is no --socket");
@@ -295,7 +236,6 @@ main(int argc, char **argv)
 		return fatal("start", -errno);
 
 	daemon.root = options.root;
-	daemon.stop = &stop;
 	daemon.tokens = (double) daemon.bounds.changes_per_hour;
 	daemon.tokens_at_ms = ka_now_ms();
 	result = ka_kernel_open(&daemon.kernel, options.root);
@@ -304,9 +244,9 @@ main(int argc, char **argv)
 	if (!check_knobs(&daemon.kernel))
 		return EXIT_CONFIG;
 	ka_persist_open(&daemon.persist, options.root);
-	state_fd = open_state_directory(options.root);
+	state_fd = ka_state_open(options.root);
 	if (state_fd < 0)
-		return fatal(STATE_DIRECTORY, state_fd);
+		return fatal(KA_STATE_DIRECTORY, state_fd);
 	if (options.socket)
 		listen_fd = open_socket(&options);
 	if (listen_fd < 0)
@@ -319,21 +259,17 @@ main(int argc, char **argv)
 		return EXIT_CONFIG;
 	}
 
-	result = ka_journal_open(&daemon.journal, state_fd);
-	if (result < 0)
-		return fatal(result == -EWOULDBLOCK ? "journal: another daemon has it" : "journal", result);
+	if (!ka_journal_start(&daemon, state_fd, error, sizeof(error)))
+	{
+		ka_log(KA_LOG_ERROR, "%s", error);
+		return EXIT_CONFIG;
+	}
 	if (daemon.journal.changes.damaged > 0)
 		ka_log(KA_LOG_WARNING, "journal: %zu damaged records were skipped", daemon.journal.changes.damaged);
-	result = ka_recover(&daemon);
-	if (result < 0)
-		return fatal("journal: an interrupted change cannot be completed", result);
 
 	ka_log(KA_LOG_INFO, "ready: %zu changes in the journal, %s, %s", daemon.journal.changes.n,
 		   has_bounds ? options.bounds : "no bounds file", ka_landlock_state());
 	result = ka_serve(&daemon, listen_fd, options.idle_s);
-	ka_journal_close(&daemon.journal);
-	ka_kernel_close(&daemon.kernel);
-	ka_persist_close(&daemon.persist);
-	ka_bounds_free(&daemon.bounds);
+	ka_daemon_close(&daemon);
 	return result < 0 ? fatal("waiting for clients", result) : 0;
 }
