@@ -45,6 +45,7 @@
 #include "collect.h"
 #include "compat.h"
 #include "counters.h"
+#include "gather.h"
 #include "guc.h"
 #include "sampler.h"
 #include "shared.h"
@@ -112,9 +113,9 @@ open_reader(void)
 {
 	MemoryContext old_context = MemoryContextSwitchTo(tick_context);
 	KaArena		arena;
-	KaSource	source = {.root = "", .data_directory = DataDir};
+	KaSource	source = {.root = ka_machine_root,.data_directory = DataDir};
 	KaFacts    *facts = palloc(sizeof(KaFacts));
-	KaReaderConfig config = {.root = "", .hugepage_size_bytes = KA_UNKNOWN};
+	KaReaderConfig config = {.root = ka_machine_root,.hugepage_size_bytes = KA_UNKNOWN};
 
 	ka_palloc_arena(&arena);
 	ka_facts_init(facts, &arena);
