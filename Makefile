@@ -10,7 +10,9 @@ MODULE_big = pg_kernel_advisor
 DATA = $(wildcard pg_kernel_advisor--*.sql)
 
 CORE_OBJS = $(patsubst %.c,%.o,$(wildcard src/core/*.c))
-OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c)) $(CORE_OBJS)
+# The helper's own protocol and table of knobs: built here with the server's flags.
+HELPER_OBJS = $(addprefix contrib_tools/kernel_advisord/,client.o knobs.o protocol.o)
+OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c)) $(CORE_OBJS) $(HELPER_OBJS)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS_OPTS = --inputdir=. --load-extension=pg_kernel_advisor
@@ -35,7 +37,7 @@ endif
 
 # The server's headers are not ours to warn about: -isystem wins over PGXS's -I.
 WARNINGS = -Wall -Wextra -Werror -Wno-declaration-after-statement
-PG_CPPFLAGS = -isystem $(shell $(PG_CONFIG) --includedir-server) -Isrc -Isrc/core \
+PG_CPPFLAGS = -isystem $(shell $(PG_CONFIG) --includedir-server) -Isrc -Isrc/core -Icontrib_tools \
 	$(shell $(PKG_CONFIG) --cflags libproc2)
 PG_CFLAGS = $(WARNINGS)
 # The server was built with gcc: clang is not to complain of gcc's flags.
@@ -55,4 +57,4 @@ include contrib_tools/kernel_advisor/module.mk
 include contrib_tools/kernel_advisord/module.mk
 include test/module.mk
 
-$(OBJS): $(wildcard src/*.h src/core/*.h src/core/*.def)
+$(OBJS): $(wildcard src/*.h src/*.def src/core/*.h src/core/*.def $(addprefix contrib_tools/kernel_advisord/,client.h knobs.h knobs.def protocol.h))

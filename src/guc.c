@@ -8,14 +8,19 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
+#include "kernel_advisord/protocol.h"
 #include "guc.h"
 
 #define MIN_INTERVAL 10			/* ms */
 #define MAX_INTERVAL (60 * 60 * 1000)	/* ms */
+#define MAX_HELPER_TIMEOUT (60 * 60 * 1000) /* ms */
 
 int			ka_sample_interval = 1000;
 int			ka_checkpoint_sample_interval = 200;
 int			ka_history_size = 8192;
+char	   *ka_helper_socket = NULL;
+int			ka_helper_timeout = 60000;
+char	   *ka_machine_root = "";
 
 void
 ka_define_settings(void)
@@ -35,6 +40,21 @@ ka_define_settings(void)
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 
+	DefineCustomStringVariable("kernel_advisor.helper_socket",
+							   "Socket of kernel_advisord, the root helper.",
+							   "Empty: kernel settings are not changed from here.",
+							   &ka_helper_socket,
+							   KA_SOCKET_PATH,
+							   PGC_SIGHUP, GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
+	DefineCustomIntVariable("kernel_advisor.helper_timeout",
+							"Time to wait for an answer of the root helper.",
+							"A reservation of huge pages takes up to half of it, and not more than half a minute.",
+							&ka_helper_timeout,
+							60000, 100, MAX_HELPER_TIMEOUT,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
 	/*
 	 * What follows takes effect at server start only.  Without shared memory it
 	 * must neither be defined nor be complained about, because the setting may
@@ -50,6 +70,15 @@ ka_define_settings(void)
 							8192, 256, MAX_KILOBYTES,
 							PGC_POSTMASTER, GUC_UNIT_KB,
 							NULL, NULL, NULL);
+
+	DefineCustomStringVariable("kernel_advisor.machine_root",
+							   "Directory below which the kernel's files are read.",
+							   "For tests: a copy of another machine's /proc and /sys. Empty: this machine.",
+							   &ka_machine_root,
+							   "",
+							   PGC_POSTMASTER,
+							   GUC_SUPERUSER_ONLY | GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_AUTO_FILE,
+							   NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("kernel_advisor");
 }
