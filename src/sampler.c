@@ -31,6 +31,7 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
@@ -127,6 +128,9 @@ open_reader(void)
 	if (huge_page_size > 0)
 		config.hugepage_size_bytes = (int64) huge_page_size * 1024;
 
+	/* For as long as the worker lives: PostgreSQL's own files make room. */
+	for (int i = 0; i < KA_READER_FILES; i++)
+		ReserveExternalFD();
 	reader = ka_reader_new(&config);	/* keeps copies */
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(tick_context);

@@ -32,9 +32,8 @@ static const struct
 	const char *columns;
 	const char *hint;
 }			sources[KA_NSOURCES] = {
-	[KA_SRC_VMSTAT] = {"compact_*, allocstall, thp_*", NULL},
-	[KA_SRC_MEMINFO] = {"free_bytes, page_table_bytes, dirty_bytes, writeback_bytes", NULL},
-	[KA_SRC_DISKSTATS] = {"write_ios, write_merges, write_bytes", NULL},
+	[KA_SRC_VMSTAT] = {"compact_*, allocstall, thp_*, free_bytes, page_table_bytes, dirty_bytes, writeback_bytes", NULL},
+	[KA_SRC_DEVICES] = {"write_ios, write_merges, write_bytes", NULL},
 	[KA_SRC_ZONEINFO] = {"pcp_pages", NULL},
 	[KA_SRC_BUDDYINFO] = {"free_costly_blocks", NULL},
 	[KA_SRC_PRESSURE] = {"pressure_some_us, pressure_full_us",

@@ -1,12 +1,12 @@
 /*
  * core_cost.c: what a sample costs, without a server around it.
  *
- *	core_cost sources ROOT N	per source: the reader's CPU time beside the bare reading of the same file
- *	core_cost flat ROOT N		private memory of a process before and after N samples
+ *	core_cost sources ROOT N PAUSE_MS	per source: the reader's CPU time beside the bare reading of the same file
+ *	core_cost flat ROOT N				private memory of a process before and after N samples
  *
  * ROOT is "/" for this machine, or a copy of another one's /proc and /sys.  CPU
- * time is the thread's own (user and system), the median of N readings; output
- * is one row per line, columns separated by tabs.
+ * time is the thread's own (user and system), the median of N samples, each
+ * after a pause; output is one row per line, columns separated by tabs.
  */
 #define _GNU_SOURCE 1
 
@@ -66,59 +66,73 @@ read_again(int fd)
 	return length;
 }
 
-/* What is measured: a source (or all, KA_NSOURCES) of a reader, or a bare file. */
-typedef struct Subject
+/* CPU times (µs) of n samples, by source, and their sums in the last row. */
+typedef struct Times
 {
-	KaReader   *reader;			/* NULL: the bare file */
-	KaCounterSource source;
-	int			fd;
-} Subject;
+	double	   *took[KA_NSOURCES + 1];
+} Times;
 
-static void
-read_once(const Subject *subject)
+static Times
+new_times(size_t n)
 {
-	static KaCounters counters;
+	Times		times;
 
-	if (subject->reader == NULL)
-		read_again(subject->fd);
-	else if (subject->source == KA_NSOURCES)
-		ka_reader_read(subject->reader, &counters);
-	else
-		ka_reader_read_source(subject->reader, subject->source, &counters);
+	for (int i = 0; i <= KA_NSOURCES; i++)
+	{
+		times.took[i] = calloc(n, sizeof(double));
+		if (times.took[i] == NULL)
+			die("calloc");
+	}
+	return times;
 }
 
-/* The median of n readings (µs). */
+/* Sorts the times of one source. */
 static double
-median_us(const Subject *subject, size_t n)
+median(const Times *times, int source, size_t n)
 {
-	double	   *took = calloc(n, sizeof(*took)),
-				median;
+	qsort(times->took[source], n, sizeof(double), compare);
+	return times->took[source][n / 2];
+}
 
-	if (took == NULL)
-		die("calloc");
-	for (size_t i = 0; i < WARM_UP; i++)
-		read_once(subject);
-	for (size_t i = 0; i < n; i++)
+/*
+ * One sample, each source timed: by the reader, or without one by reading the
+ * bare files.  Sources without a file take no time.
+ */
+static void
+sample(KaReader *reader, const int *files, Times *times, size_t i)
+{
+	static KaCounters counters;
+	double		sum = 0;
+
+	for (int source = 0; source < KA_NSOURCES; source++)
 	{
 		double		start = cpu_us();
 
-		read_once(subject);
-		took[i] = cpu_us() - start;
+		if (files[source] < 0)
+			continue;
+		if (reader != NULL)
+			ka_reader_read_source(reader, (KaCounterSource) source, &counters);
+		else
+			read_again(files[source]);
+		times->took[source][i] = cpu_us() - start;
+		sum += times->took[source][i];
 	}
-	qsort(took, n, sizeof(*took), compare);
-	median = took[n / 2];
-	free(took);
-	return median;
+	times->took[KA_NSOURCES][i] = sum;
 }
 
-/* The files of a source; the pool of huge pages is a directory with one file that counts. */
+/* The file of a source, where it is one of a directory: that of the device, and of the usual pool. */
 static int
-open_bare(const char *root, KaCounterSource source)
+open_bare(const char *root, KaCounterSource source, const char *device)
 {
 	char		path[4096];
+	const char *file = ka_counter_file[source];
 
-	snprintf(path, sizeof(path), "%s%s%s", root, ka_counter_file[source],
-			 source == KA_SRC_HUGEPAGES ? "/hugepages-2048kB/free_hugepages" : "");
+	if (source == KA_SRC_DEVICES)
+		snprintf(path, sizeof(path), "%s%s/%s/stat", root, file, device ? device : "");
+	else if (source == KA_SRC_HUGEPAGES)
+		snprintf(path, sizeof(path), "%s%s/hugepages-2048kB/free_hugepages", root, file);
+	else
+		snprintf(path, sizeof(path), "%s%s", root, file);
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
@@ -132,7 +146,7 @@ first_device(const char *root)
 	FILE	   *file;
 	char		line[512];
 
-	snprintf(path, sizeof(path), "%s%s", root, ka_counter_file[KA_SRC_DISKSTATS]);
+	snprintf(path, sizeof(path), "%s/proc/diskstats", root);
 	file = fopen(path, "r");
 	if (file == NULL)
 		return NULL;
@@ -146,34 +160,47 @@ first_device(const char *root)
 	return name[0] != '\0' ? name : NULL;
 }
 
+/*
+ * Bare files and reader take turns, each after the pause, so that both find the
+ * caches as they are after the machine did something else.
+ */
 static void
-sources(const char *root, KaReader *reader, size_t n)
+sources(const char *root, KaReader *reader, const char *device, size_t n, useconds_t pause_us)
 {
-	Subject		all = {reader, KA_NSOURCES, -1};
-	double		bare_sum = 0;
+	Times		bare = new_times(n),
+				ours = new_times(n);
+	int			files[KA_NSOURCES];
+
+	for (int i = 0; i < KA_NSOURCES; i++)
+		files[i] = open_bare(root, (KaCounterSource) i, device);
+	for (size_t i = 0; i < n + WARM_UP; i++)
+	{
+		size_t		row = i < WARM_UP ? 0 : i - WARM_UP;
+
+		if (pause_us > 0)
+			usleep(pause_us);
+		sample(NULL, files, &bare, row);
+		if (pause_us > 0)
+			usleep(pause_us);
+		sample(reader, files, &ours, row);
+	}
 
 	for (int i = 0; i < KA_NSOURCES; i++)
 	{
-		Subject		ours = {reader, (KaCounterSource) i, -1};
-		Subject		bare = {NULL, (KaCounterSource) i, open_bare(root, (KaCounterSource) i)};
-		double		bare_us;
-
-		if (bare.fd < 0)
+		if (files[i] < 0)
 		{
 			printf("%s\t-\t-\t-\n", ka_counter_file[i]);
 			continue;
 		}
-		bare_us = median_us(&bare, n);
-		bare_sum += bare_us;
-		printf("%s\t%zu\t%.1f\t%.1f\n", ka_counter_file[i], read_again(bare.fd), bare_us, median_us(&ours, n));
-		close(bare.fd);
 		if (ka_reader_error(reader, (KaCounterSource) i) != 0)
 		{
 			errno = ka_reader_error(reader, (KaCounterSource) i);
 			die(ka_counter_file[i]);
 		}
+		printf("%s\t%zu\t%.1f\t%.1f\n", ka_counter_file[i], read_again(files[i]),
+			   median(&bare, i, n), median(&ours, i, n));
 	}
-	printf("total\t-\t%.1f\t%.1f\n", bare_sum, median_us(&all, n));
+	printf("total\t-\t%.1f\t%.1f\n", median(&bare, KA_NSOURCES, n), median(&ours, KA_NSOURCES, n));
 }
 
 /* Memory that is this process's alone (kB). */
@@ -199,39 +226,41 @@ private_kb(void)
 static void
 flat(KaReader *reader, size_t n)
 {
-	Subject		all = {reader, KA_NSOURCES, -1};
+	KaCounters	counters;
 	long		before;
 
 	private_kb();				/* its own buffers belong to "before" */
 	for (size_t i = 0; i < WARM_UP; i++)
-		read_once(&all);
+		ka_reader_read(reader, &counters);
 	before = private_kb();
 	for (size_t i = 0; i < n; i++)
-		read_once(&all);
+		ka_reader_read(reader, &counters);
 	printf("private_kb\t%zu\t%ld\t%ld\n", n, before, private_kb());
 }
 
 int
 main(int argc, char **argv)
 {
-	size_t		n = argc == 4 ? strtoul(argv[3], NULL, 10) : 0;
-	const char *root = argc == 4 && strcmp(argv[2], "/") != 0 ? argv[2] : "";
-	KaReaderConfig config = {root, 0, KA_UNKNOWN, {NULL, NULL}};
+	bool		flat_mode = argc == 4 && strcmp(argv[1], "flat") == 0;
+	bool		sources_mode = argc == 5 && strcmp(argv[1], "sources") == 0;
+	size_t		n = flat_mode || sources_mode ? strtoul(argv[3], NULL, 10) : 0;
+	const char *root = n > 0 && strcmp(argv[2], "/") != 0 ? argv[2] : "";
+	KaReaderConfig config = {.root = root, .hugepage_size_bytes = KA_UNKNOWN};
 	KaReader   *reader;
 
 	if (n == 0)
 	{
-		fprintf(stderr, "usage: core_cost sources|flat ROOT N\n");
+		fprintf(stderr, "usage: core_cost sources ROOT N PAUSE_MS | flat ROOT N\n");
 		return 2;
 	}
 	config.devices[0] = first_device(root);
 	reader = ka_reader_new(&config);
 	if (reader == NULL)
 		die("ka_reader_new");
-	if (strcmp(argv[1], "flat") == 0)
+	if (flat_mode)
 		flat(reader, n);
 	else
-		sources(root, reader, n);
+		sources(root, reader, config.devices[0], n, (useconds_t) strtoul(argv[4], NULL, 10) * 1000);
 	ka_reader_free(reader);
 	return 0;
 }

@@ -1,9 +1,10 @@
 /*
  * counters.c: the reader of the sampler.
  *
- * Each source has a file that stays open.  A reading that fails closes it; the
- * next attempt to open it is RETRY_READINGS readings later, so that a machine
- * without, say, /proc/pressure pays for it once a minute only.
+ * Each source has a file that stays open (the devices one each).  A reading
+ * that fails closes it; the next attempt to open it is RETRY_READINGS readings
+ * later, so that a machine without, say, /proc/pressure pays for it once a
+ * minute only.
  *
  * Invariants: after the first reading nothing is allocated, unless a file
  * outgrows the buffer (a CPU came), which then doubles, up to KA_FILE_MAX.  A
@@ -17,6 +18,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "counters.h"
@@ -32,8 +34,7 @@
 
 const char *const ka_counter_file[KA_NSOURCES] = {
 	[KA_SRC_VMSTAT] = "/proc/vmstat",
-	[KA_SRC_MEMINFO] = "/proc/meminfo",
-	[KA_SRC_DISKSTATS] = "/proc/diskstats",
+	[KA_SRC_DEVICES] = "/sys/class/block",
 	[KA_SRC_ZONEINFO] = "/proc/zoneinfo",
 	[KA_SRC_BUDDYINFO] = "/proc/buddyinfo",
 	[KA_SRC_PRESSURE] = "/proc/pressure/memory",
@@ -42,7 +43,7 @@ const char *const ka_counter_file[KA_NSOURCES] = {
 
 typedef struct Source
 {
-	int			fd;				/* -1: not open, or libproc2 has it */
+	int			fds[2];			/* -1: not open, or libproc2 has it; only devices need two */
 	int			error;			/* of the last reading */
 	int			wait;			/* readings to skip before it is tried again */
 } Source;
@@ -50,7 +51,8 @@ typedef struct Source
 struct KaReader
 {
 	char	   *root;
-	char	   *devices[2];
+	char	   *devices[2];		/* NULL: none, or the same as the first */
+	int64_t		page_size_bytes;
 	int64_t		hugepage_size_bytes;	/* KA_UNKNOWN: the default size */
 	Source		sources[KA_NSOURCES];
 	KaProcps   *procps;			/* NULL: a copy is read */
@@ -67,7 +69,8 @@ ka_reader_new(const KaReaderConfig *config)
 	if (reader == NULL)
 		return NULL;
 	for (int i = 0; i < KA_NSOURCES; i++)
-		reader->sources[i].fd = -1;
+		reader->sources[i].fds[0] = reader->sources[i].fds[1] = -1;
+	reader->page_size_bytes = config->page_size_bytes > 0 ? config->page_size_bytes : 4096;
 	reader->hugepage_size_bytes = config->hugepage_size_bytes;
 	reader->capacity = FIRST_BUFFER;
 	reader->buffer = malloc(reader->capacity);
@@ -76,11 +79,16 @@ ka_reader_new(const KaReaderConfig *config)
 		goto no_memory;
 	for (int i = 0; i < 2; i++)
 	{
-		if (config->devices[i] == NULL)
+		const char *name = config->devices[i];
+
+		if (name == NULL || (i == 1 && config->devices[0] && strcmp(config->devices[0], name) == 0))
 			continue;
-		reader->devices[i] = strdup(config->devices[i]);
+		reader->devices[i] = strdup(name);
 		if (reader->devices[i] == NULL)
 			goto no_memory;
+		/* What diskstats calls cciss/c0d0 is cciss!c0d0 in sysfs. */
+		for (char *at = reader->devices[i]; (at = strchr(at, '/')) != NULL;)
+			*at = '!';
 	}
 	if (root[0] == '\0')
 	{
@@ -95,16 +103,24 @@ no_memory:
 	return NULL;
 }
 
+static void
+close_source(Source *source)
+{
+	for (int i = 0; i < 2; i++)
+	{
+		if (source->fds[i] >= 0)
+			close(source->fds[i]);
+		source->fds[i] = -1;
+	}
+}
+
 void
 ka_reader_free(KaReader *reader)
 {
 	if (reader == NULL)
 		return;
 	for (int i = 0; i < KA_NSOURCES; i++)
-	{
-		if (reader->sources[i].fd >= 0)
-			close(reader->sources[i].fd);
-	}
+		close_source(&reader->sources[i]);
 	for (int i = 0; i < 2; i++)
 		free(reader->devices[i]);
 	ka_procps_free(reader->procps);
@@ -139,40 +155,53 @@ default_hugepage_size(const char *root)
 	return size;
 }
 
-/* A descriptor or a negative errno. */
+/* The file of a source; "which" of the devices.  0 or an errno. */
 static int
-open_source(const KaReader *reader, KaCounterSource source)
+name_file(const KaReader *reader, KaCounterSource source, int which, char *name, size_t size)
 {
-	char		name[KA_PATH_MAX];
-	int64_t		size = reader->hugepage_size_bytes;
+	const char *file = ka_counter_file[source];
+	int64_t		bytes = reader->hugepage_size_bytes;
+	int			length;
 
-	if (source != KA_SRC_HUGEPAGES)
-		return ka_path_open(reader->root, ka_counter_file[source], O_RDONLY);
-
-	if (size == KA_UNKNOWN)
-		size = default_hugepage_size(reader->root);
-	if (size <= 0)
-		return -ENOENT;
-	snprintf(name, sizeof(name), "%s/hugepages-%lldkB/free_hugepages",
-			 ka_counter_file[source], (long long) (size / 1024));
-	return ka_path_open(reader->root, name, O_RDONLY);
+	switch (source)
+	{
+		case KA_SRC_DEVICES:
+			length = snprintf(name, size, "%s/%s/stat", file, reader->devices[which]);
+			break;
+		case KA_SRC_HUGEPAGES:
+			if (bytes == KA_UNKNOWN)
+				bytes = default_hugepage_size(reader->root);
+			if (bytes <= 0)
+				return ENOENT;
+			length = snprintf(name, size, "%s/hugepages-%lldkB/free_hugepages", file, (long long) (bytes / 1024));
+			break;
+		default:
+			length = snprintf(name, size, "%s", file);
+			break;
+	}
+	return length < (int) size ? 0 : ENAMETOOLONG;
 }
 
 /* The text of a source is in the buffer: its length, or a negative errno. */
 static ssize_t
-read_text(KaReader *reader, KaCounterSource source)
+read_text(KaReader *reader, KaCounterSource source, int which)
 {
-	Source	   *s = &reader->sources[source];
+	int		   *fd = &reader->sources[source].fds[which];
 
-	if (s->fd < 0)
+	if (*fd < 0)
 	{
-		s->fd = open_source(reader, source);
-		if (s->fd < 0)
-			return s->fd;
+		char		name[KA_PATH_MAX];
+		int			error = name_file(reader, source, which, name, sizeof(name));
+
+		if (error != 0)
+			return -error;
+		*fd = ka_path_open(reader->root, name, O_RDONLY);
+		if (*fd < 0)
+			return *fd;
 	}
 	for (;;)
 	{
-		ssize_t		length = ka_read_at_start(s->fd, reader->buffer, reader->capacity);
+		ssize_t		length = ka_read_at_start(*fd, reader->buffer, reader->capacity);
 		char	   *larger;
 
 		if (length != -EFBIG || reader->capacity >= KA_FILE_MAX)
@@ -194,11 +223,9 @@ parse_text(const KaReader *reader, KaCounterSource source, size_t length, KaCoun
 	switch (source)
 	{
 		case KA_SRC_VMSTAT:
-			return ka_parse_vmstat(text, length, out);
-		case KA_SRC_MEMINFO:
-			return ka_parse_meminfo(text, length, out);
-		case KA_SRC_DISKSTATS:
-			return ka_parse_diskstats(text, length, (const char *const *) reader->devices, out);
+			return ka_parse_vmstat(text, length, reader->page_size_bytes, out);
+		case KA_SRC_DEVICES:
+			return ka_parse_block_stat(text, length, out);
 		case KA_SRC_ZONEINFO:
 			return ka_parse_zoneinfo(text, length, &out->pcp_pages, &zones);
 		case KA_SRC_BUDDYINFO:
@@ -215,35 +242,37 @@ parse_text(const KaReader *reader, KaCounterSource source, size_t length, KaCoun
 
 /* By the core's own parsers; 0 or an errno. */
 static int
-read_own(KaReader *reader, KaCounterSource source, KaCounters *out)
+read_file(KaReader *reader, KaCounterSource source, int which, KaCounters *out)
 {
-	ssize_t		length = read_text(reader, source);
+	ssize_t		length = read_text(reader, source, which);
 
 	if (length < 0)
 		return (int) -length;
-	if (!parse_text(reader, source, (size_t) length, out))
-		return EBADMSG;
-	if (source == KA_SRC_DISKSTATS && out->write_ios == KA_UNKNOWN)
-		return ENODEV;
-	return 0;
+	return parse_text(reader, source, (size_t) length, out) ? 0 : EBADMSG;
 }
 
+/*
+ * The sums over the devices.  One that is missing makes all unknown, because a
+ * sum without it would look like a reset when it comes back.
+ */
 static int
-read_any(KaReader *reader, KaCounterSource source, KaCounters *out)
+read_devices(KaReader *reader, KaCounters *out)
 {
-	if (reader->procps == NULL)
-		return read_own(reader, source, out);
-	switch (source)
+	int64_t		io_ms[2] = {KA_UNKNOWN, KA_UNKNOWN};
+	int			error = ENODEV;
+
+	for (int i = 0; i < 2; i++)
 	{
-		case KA_SRC_VMSTAT:
-			return ka_procps_vmstat(reader->procps, out);
-		case KA_SRC_MEMINFO:
-			return ka_procps_meminfo(reader->procps, out);
-		case KA_SRC_DISKSTATS:
-			return ka_procps_diskstats(reader->procps, (const char *const *) reader->devices, out);
-		default:
-			return read_own(reader, source, out);
+		if (reader->devices[i] == NULL)
+			continue;
+		error = read_file(reader, KA_SRC_DEVICES, i, out);
+		if (error != 0)
+			return error == ENOENT ? ENODEV : error;
+		io_ms[i] = out->io_ms;
 	}
+	out->io_ms = io_ms[0];
+	out->io_ms_second = io_ms[1];
+	return error;
 }
 
 /* Adds the fields of one source to "out". */
@@ -253,7 +282,7 @@ read_source(KaReader *reader, KaCounterSource source, KaCounters *out)
 	Source	   *s = &reader->sources[source];
 	KaCounters	reading = *out;
 
-	if (source == KA_SRC_DISKSTATS && reader->devices[0] == NULL && reader->devices[1] == NULL)
+	if (source == KA_SRC_DEVICES && reader->devices[0] == NULL && reader->devices[1] == NULL)
 	{
 		s->error = ENODEV;		/* nobody asked for one: not worth a reading */
 		return;
@@ -264,15 +293,18 @@ read_source(KaReader *reader, KaCounterSource source, KaCounters *out)
 		return;					/* the error stands */
 	}
 
-	s->error = read_any(reader, source, &reading);
+	if (source == KA_SRC_VMSTAT && reader->procps != NULL)
+		s->error = ka_procps_vmstat(reader->procps, &reading);
+	else if (source == KA_SRC_DEVICES)
+		s->error = read_devices(reader, &reading);
+	else
+		s->error = read_file(reader, source, 0, &reading);
 	if (s->error == 0)
 	{
 		*out = reading;
 		return;
 	}
-	if (s->fd >= 0)
-		close(s->fd);
-	s->fd = -1;
+	close_source(s);
 	s->wait = RETRY_READINGS - 1;
 }
 

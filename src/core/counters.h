@@ -2,10 +2,14 @@
  * counters.h: what the sampler reads at every tick.
  *
  * A KaReader keeps its files open and its buffers allocated: after the first
- * reading nothing is allocated.  On this machine /proc/vmstat, meminfo and
- * diskstats are read with libproc2, which knows no root directory; with a root
- * (another machine's copy) the core's own key-value reader takes its place.
- * Totals since boot; the caller computes deltas.
+ * reading nothing is allocated.  On this machine /proc/vmstat is read with
+ * libproc2, which knows no root directory; with a root (another machine's copy)
+ * the core's own key-value reader takes its place.  Totals since boot; the
+ * caller computes deltas.
+ *
+ * What costs is the kernel's printing, so as little as possible is printed:
+ * the gauges of /proc/meminfo stand in vmstat as well, and a device's own stat
+ * file, unlike /proc/diskstats, costs the same on a machine with 500 disks.
  */
 #ifndef KA_COUNTERS_H
 #define KA_COUNTERS_H
@@ -16,8 +20,7 @@
 typedef enum KaCounterSource
 {
 	KA_SRC_VMSTAT,
-	KA_SRC_MEMINFO,
-	KA_SRC_DISKSTATS,
+	KA_SRC_DEVICES,
 	KA_SRC_ZONEINFO,
 	KA_SRC_BUDDYINFO,
 	KA_SRC_PRESSURE,
@@ -46,7 +49,7 @@ typedef struct KaCounters
 	/* pressure/memory, totals since boot */
 	int64_t		pressure_some_us,
 				pressure_full_us;
-	/* diskstats of the watched devices, totals since boot */
+	/* the watched block devices, totals since boot */
 	int64_t		write_ios,
 				write_merges,
 				write_bytes,
@@ -56,7 +59,7 @@ typedef struct KaCounters
 	/* gauges */
 	int64_t		pcp_pages,		/* zoneinfo: sum of count */
 				free_costly_blocks, /* buddyinfo: order >= 4 */
-				free_bytes,
+				free_bytes,		/* vmstat, as the next three */
 				page_table_bytes,
 				dirty_bytes,
 				writeback_bytes,
@@ -64,13 +67,17 @@ typedef struct KaCounters
 	double		unusable_index_order4;	/* -1: unknown */
 } KaCounters;
 
+/* Files that a reader keeps open at most: one per source, and a second device. */
+#define KA_READER_FILES (KA_NSOURCES + 1)
+
 typedef struct KaReader KaReader;
 
 typedef struct KaReaderConfig
 {
 	const char *root;			/* "" for this machine */
+	int64_t		page_size_bytes;	/* of the copy; 0 on this machine, and for 4 KiB */
 	int64_t		hugepage_size_bytes;	/* the watched pool; KA_UNKNOWN: the default size */
-	const char *devices[2];		/* names in /proc/diskstats, NULL: none */
+	const char *devices[2];		/* names as in /proc/diskstats, NULL: none */
 } KaReaderConfig;
 
 /* NULL without memory.  Missing files are no error: see ka_reader_error. */
@@ -90,8 +97,9 @@ extern int	ka_reader_error(const KaReader *reader, KaCounterSource source);
 extern bool ka_parse_zoneinfo(const char *text, size_t length, int64_t *pcp_pages, int64_t *zones);
 extern bool ka_parse_buddyinfo(const char *text, size_t length, KaCounters *out);
 extern bool ka_parse_pressure(const char *text, size_t length, KaCounters *out);
-extern bool ka_parse_vmstat(const char *text, size_t length, KaCounters *out);
-extern bool ka_parse_meminfo(const char *text, size_t length, KaCounters *out);
-extern bool ka_parse_diskstats(const char *text, size_t length, const char *const devices[2], KaCounters *out);
+extern bool ka_parse_vmstat(const char *text, size_t length, int64_t page_size_bytes, KaCounters *out);
+
+/* Adds one device to the fields that are sums; io_ms is set. */
+extern bool ka_parse_block_stat(const char *text, size_t length, KaCounters *out);
 
 #endif							/* KA_COUNTERS_H */

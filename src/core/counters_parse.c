@@ -1,6 +1,6 @@
 /*
- * counters_parse.c: the text of /proc/vmstat, meminfo, diskstats, zoneinfo,
- * buddyinfo and pressure/memory.
+ * counters_parse.c: the text of /proc/vmstat, zoneinfo, buddyinfo,
+ * pressure/memory and of a block device's stat.
  *
  * Invariants: nothing is allocated and nothing outside of the text is read;
  * each parser looks at every byte a bounded number of times.  A parser sets
@@ -20,6 +20,14 @@ typedef struct Field
 
 #define FIELD(name, member) {name, offsetof(KaCounters, member)}
 
+/* In pages; the counters have bytes. */
+static const Field page_fields[] = {
+	FIELD("nr_free_pages", free_bytes),
+	FIELD("nr_page_table_pages", page_table_bytes),
+	FIELD("nr_dirty", dirty_bytes),
+	FIELD("nr_writeback", writeback_bytes),
+};
+
 static const Field vmstat_fields[] = {
 	FIELD("compact_stall", compact_stall),
 	FIELD("compact_fail", compact_fail),
@@ -32,13 +40,6 @@ static const Field vmstat_fields[] = {
 	FIELD("thp_fault_fallback", thp_fault_fallback),
 	FIELD("thp_file_alloc", thp_file_alloc),
 	FIELD("thp_file_fallback", thp_file_fallback),
-};
-
-static const Field meminfo_fields[] = {
-	FIELD("MemFree", free_bytes),
-	FIELD("PageTables", page_table_bytes),
-	FIELD("Dirty", dirty_bytes),
-	FIELD("Writeback", writeback_bytes),
 };
 
 void
@@ -66,11 +67,12 @@ find_field(const Field *fields, size_t n, KaSpan name, KaCounters *counters)
  * (allocstall_normal ...), before that as one allocstall.
  */
 bool
-ka_parse_vmstat(const char *text, size_t length, KaCounters *out)
+ka_parse_vmstat(const char *text, size_t length, int64_t page_size_bytes, KaCounters *out)
 {
 	KaSpan		rest = ka_span(text, length);
-	bool		plausible = false;
 	int64_t		allocstall = KA_UNKNOWN;
+
+	out->free_bytes = KA_UNKNOWN;
 
 	if (ka_is_cut(rest))
 		return false;
@@ -81,7 +83,7 @@ ka_parse_vmstat(const char *text, size_t length, KaCounters *out)
 		int64_t		value;
 		int64_t    *field;
 
-		/* All that is wanted starts with one of these; n is for nr_free_pages. */
+		/* All that is wanted starts with one of these. */
 		if (line.length == 0 || strchr("actn", line.at[0]) == NULL)
 			continue;
 		name = ka_next_word(&line);
@@ -93,12 +95,12 @@ ka_parse_vmstat(const char *text, size_t length, KaCounters *out)
 			allocstall = allocstall == KA_UNKNOWN ? value : ka_add(allocstall, value);
 		else if ((field = find_field(vmstat_fields, KA_LENGTH(vmstat_fields), name, out)) != NULL)
 			*field = value;
-		else if (ka_equals(name, "nr_free_pages"))
-			plausible = true;	/* every kernel prints it */
+		else if ((field = find_field(page_fields, KA_LENGTH(page_fields), name, out)) != NULL)
+			*field = ka_multiply(value, page_size_bytes);
 	}
 	if (allocstall != KA_UNKNOWN)
 		out->allocstall = allocstall;
-	return plausible;
+	return out->free_bytes != KA_UNKNOWN;	/* every kernel prints it */
 }
 
 bool
@@ -109,109 +111,45 @@ ka_parse_meminfo_line(KaSpan line, KaSpan *name, int64_t *value)
 	return name->length > 0 && ka_next_number(&line, value);
 }
 
-bool
-ka_parse_meminfo(const char *text, size_t length, KaCounters *out)
-{
-	KaSpan		rest = ka_span(text, length);
-	bool		plausible = false;
-
-	if (ka_is_cut(rest))
-		return false;
-	while (rest.length > 0)
-	{
-		KaSpan		name;
-		int64_t		value;
-		int64_t    *field;
-
-		if (!ka_parse_meminfo_line(ka_next_line(&rest), &name, &value))
-			continue;
-		field = find_field(meminfo_fields, KA_LENGTH(meminfo_fields), name, out);
-		if (field)
-			*field = ka_multiply(value, 1024);
-		else if (ka_equals(name, "MemTotal"))
-			plausible = true;
-	}
-	return plausible;
-}
-
 /*
- * major minor name, then counts since boot: reads, merged, sectors, ms;
- * writes, merged, sectors, ms; in flight, ms of I/O, weighted ms, and more
- * since 4.18 and 5.5.  Sectors have 512 bytes whatever the device's are.
+ * Counts since boot: reads, merged, sectors, ms; writes, merged, sectors, ms;
+ * in flight, ms of I/O, weighted ms, and more since 4.18 and 5.5 (Documentation/
+ * block/stat.rst).  Sectors have 512 bytes whatever the device's are.
  */
 enum
 {
-	DISK_WRITES = 4,
-	DISK_WRITE_MERGES = 5,
-	DISK_WRITE_SECTORS = 6,
-	DISK_WRITE_MS = 7,
-	DISK_IO_MS = 9,
-	DISK_FIELDS = 11
+	STAT_WRITES = 4,
+	STAT_WRITE_MERGES = 5,
+	STAT_WRITE_SECTORS = 6,
+	STAT_WRITE_MS = 7,
+	STAT_IO_MS = 9,
+	STAT_FIELDS = 11
 };
 
-/* Takes the name and the fields that every kernel since 2.6 prints. */
-static bool
-parse_disk_line(KaSpan line, KaSpan *name, int64_t *fields)
+static void
+add_to(int64_t *sum, int64_t value)
 {
-	int64_t		number;
+	*sum = *sum == KA_UNKNOWN ? value : ka_add(*sum, value);
+}
 
-	if (!ka_to_number(ka_next_word(&line), &number) || !ka_to_number(ka_next_word(&line), &number))
+bool
+ka_parse_block_stat(const char *text, size_t length, KaCounters *out)
+{
+	KaSpan		line = ka_span(text, length);
+	int64_t		fields[STAT_FIELDS];
+
+	if (ka_is_cut(line))
 		return false;
-	*name = ka_next_word(&line);
-	for (int i = 0; i < DISK_FIELDS; i++)
+	for (int i = 0; i < STAT_FIELDS; i++)
 	{
 		if (!ka_to_number(ka_next_word(&line), &fields[i]))
 			return false;
 	}
-	return true;
-}
-
-/*
- * The sum over the devices; a device that is missing makes all fields unknown,
- * because a sum without it would look like a reset when it comes back.
- */
-bool
-ka_parse_diskstats(const char *text, size_t length, const char *const devices[2], KaCounters *out)
-{
-	KaSpan		rest = ka_span(text, length);
-	KaCounters	sum = {.io_ms = KA_UNKNOWN,.io_ms_second = KA_UNKNOWN};
-	bool		wanted[2];
-	bool		found[2] = {false, false};
-
-	wanted[0] = devices[0] != NULL;
-	wanted[1] = devices[1] != NULL && !(wanted[0] && strcmp(devices[0], devices[1]) == 0);
-
-	if (length > 0 && ka_is_cut(rest))
-		return false;
-	while (rest.length > 0)
-	{
-		KaSpan		name;
-		int64_t		fields[DISK_FIELDS];
-
-		if (!parse_disk_line(ka_next_line(&rest), &name, fields))
-			return false;
-		for (int i = 0; i < 2; i++)
-		{
-			if (!wanted[i] || found[i] || !ka_equals(name, devices[i]))
-				continue;
-			found[i] = true;
-			sum.write_ios = ka_add(sum.write_ios, fields[DISK_WRITES]);
-			sum.write_merges = ka_add(sum.write_merges, fields[DISK_WRITE_MERGES]);
-			sum.write_bytes = ka_add(sum.write_bytes, ka_multiply(fields[DISK_WRITE_SECTORS], 512));
-			sum.write_ms = ka_add(sum.write_ms, fields[DISK_WRITE_MS]);
-			*(i == 0 ? &sum.io_ms : &sum.io_ms_second) = fields[DISK_IO_MS];
-		}
-	}
-
-	if ((wanted[0] || wanted[1]) && found[0] == wanted[0] && found[1] == wanted[1])
-	{
-		out->write_ios = sum.write_ios;
-		out->write_merges = sum.write_merges;
-		out->write_bytes = sum.write_bytes;
-		out->write_ms = sum.write_ms;
-		out->io_ms = sum.io_ms;
-		out->io_ms_second = sum.io_ms_second;
-	}
+	add_to(&out->write_ios, fields[STAT_WRITES]);
+	add_to(&out->write_merges, fields[STAT_WRITE_MERGES]);
+	add_to(&out->write_bytes, ka_multiply(fields[STAT_WRITE_SECTORS], 512));
+	add_to(&out->write_ms, fields[STAT_WRITE_MS]);
+	out->io_ms = fields[STAT_IO_MS];
 	return true;
 }
 

@@ -15,7 +15,6 @@ TEST(fields_that_the_kernel_lacks)
 	REQUIRE(procps != NULL);
 	ka_counters_init(&c);
 	CHECK_INT(ka_procps_vmstat(procps, &c), 0);
-	CHECK_INT(ka_procps_meminfo(procps, &c), 0);
 	CHECK(c.allocstall >= 0);
 	CHECK(c.free_bytes > 0);
 
@@ -24,24 +23,10 @@ TEST(fields_that_the_kernel_lacks)
 	procps->fields.free_bytes = KA_UNKNOWN;
 	ka_counters_init(&c);
 	CHECK_INT(ka_procps_vmstat(procps, &c), 0);
-	CHECK_INT(ka_procps_meminfo(procps, &c), 0);
 	CHECK_INT(c.allocstall, KA_UNKNOWN);
 	CHECK_INT(c.compact_stall, KA_UNKNOWN);
 	CHECK_INT(c.free_bytes, KA_UNKNOWN);
 	CHECK(c.page_table_bytes > 0);
-	ka_procps_free(procps);
-}
-
-TEST(no_device_is_asked_for)
-{
-	static const char *const none[2] = {NULL, NULL};
-	KaProcps   *procps = ka_procps_new();
-	KaCounters	c;
-
-	REQUIRE(procps != NULL);
-	ka_counters_init(&c);
-	CHECK_INT(ka_procps_diskstats(procps, none, &c), ENODEV);
-	CHECK_INT(c.write_ios, KA_UNKNOWN);
 	ka_procps_free(procps);
 	ka_procps_free(NULL);
 }
