@@ -62,6 +62,18 @@ typedef enum KaChangeAction
 #undef ACTION
 } KaChangeAction;
 
+/* What became of a change that auto_apply made (auto.c).  Numbers are in the file. */
+typedef enum KaWatch
+{
+	KA_WATCH_OPEN = 0,			/* being watched, or not made by auto_apply */
+	KA_WATCH_KEPT = 1,
+	KA_WATCH_WORSE = 2,			/* rolled back; not tried again by itself */
+	KA_WATCH_NO_VERDICT = 3,	/* rolled back; may be tried again later */
+	KA_WATCH_LEFT = 4			/* somebody else changed the value meanwhile */
+} KaWatch;
+
+#define KA_AUTO_APPLY "auto_apply"
+
 #define KA_CHANGE_VALUE 64		/* longest value + 1 */
 #define KA_CHANGE_SUBJECT 96
 #define KA_CHANGE_FILE_NAME 128
@@ -90,10 +102,12 @@ typedef struct KaChangeRecord
 	int64		helper_at_us;	/* their times, to tell another journal */
 	int64		helper_persist_at_us;
 	int64		boot_value;		/* what the next boot sets; -1: not known */
+	int32		watch;			/* KaWatch, of a change by auto_apply */
 	bool		prior_set;		/* postgresql.auto.conf had the setting before */
-	char		unused[7];		/* 0 */
+	char		unused[3];		/* 0 */
 	char		prior[KA_CHANGE_VALUE]; /* and this was its value */
-	char		who[64];		/* role, or 'auto_apply' */
+	char		who[64];		/* role, or KA_AUTO_APPLY */
+	char		release[64];	/* of the kernel, of a change by auto_apply */
 	char		subject[KA_CHANGE_SUBJECT];
 	char		old[KA_CHANGE_VALUE];
 	char		asked[KA_CHANGE_VALUE];

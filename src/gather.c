@@ -20,9 +20,8 @@
 #include "collect.h"
 #include "compat.h"
 #include "gather.h"
+#include "guc.h"
 #include "window.h"
-
-const char *ka_machine_root = "";
 
 /*
  * Settings that are facts as they stand.  GetConfigOption() prints a number in

@@ -16,13 +16,6 @@
 
 #include "advice.h"
 
-/*
- * The directory below which /proc, /sys and /etc are read: "", this machine's.
- * Only a library that is preloaded after this one can change it, in its
- * _PG_init: the tests show the server a machine in trouble that way.
- */
-extern PGDLLEXPORT const char *ka_machine_root;
-
 /* Initialises the arena and gathers all that is known now; raises out of memory only. */
 extern KaFacts *ka_gather_facts(KaArena *arena);
 

@@ -46,7 +46,6 @@
 #include "collect.h"
 #include "compat.h"
 #include "counters.h"
-#include "gather.h"
 #include "guc.h"
 #include "sampler.h"
 #include "shared.h"
