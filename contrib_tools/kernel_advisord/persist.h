@@ -1,5 +1,6 @@
 /*
- * persist.h: the two files that set our knobs at the next boot.
+ * persist.h: the two files that set our knobs at the next boot (named in
+ * the core's own_files.h).
  *
  *	/etc/sysctl.d/60-kernel-advisor.conf	files of /proc/sys
  *	/etc/tmpfiles.d/kernel-advisor.conf		files of /sys
@@ -11,11 +12,7 @@
 #define KA_PERSIST_H
 
 #include "knobs.h"
-
-#define KA_SYSCTL_DIRECTORY "/etc/sysctl.d"
-#define KA_SYSCTL_FILE "60-kernel-advisor.conf"
-#define KA_TMPFILES_DIRECTORY "/etc/tmpfiles.d"
-#define KA_TMPFILES_FILE "kernel-advisor.conf"
+#include "own_files.h"
 
 #define KA_MAX_PERSISTED 256
 

@@ -10,16 +10,13 @@
  *
  * Locks: none.
  */
+#include "own_files.h"
 #include "rules.h"
 
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-/* The advisor's own file; a file whose name sorts after it wins. */
-#define OWN_FILE "99-pg_kernel_advisor.conf"
-#define OWN_PATH "/etc/sysctl.d/" OWN_FILE
 
 KaAdvice *
 ka_row(KaRows *rows, KaSeverity severity, const char *subject)
@@ -286,7 +283,11 @@ is_plain(const char *text)
 	return true;
 }
 
-/* A line in the own file, or an edit of the file that would win over it. */
+/*
+ * A line in the own file, which is the helper's; or an edit of the file that
+ * would win over it.  A package's file (/usr/lib, /run) is not edited but
+ * replaced by one of its name in /etc.
+ */
 const char *
 ka_persist(const KaRows *rows, KaSysctl knob, int64_t value)
 {
@@ -295,15 +296,19 @@ ka_persist(const KaRows *rows, KaSysctl knob, int64_t value)
 	const char *base = boot->file ? strrchr(boot->file, '/') : NULL;
 
 	base = base ? base + 1 : boot->file;
-	if (boot->known && boot->value != KA_UNKNOWN && base && strcmp(base, OWN_FILE) >= 0 && is_plain(boot->file))
+	if (boot->known && boot->value != KA_UNKNOWN && base && strcmp(base, KA_SYSCTL_FILE) >= 0 && is_plain(boot->file))
 	{
 		/* "vm.x", "vm/x" and "-vm.x" are the same to sysctl(8); 99-sysctl.conf is often a link. */
 		const char *dot = strchr(name, '.');
 
-		return ka_printf(rows->arena, "sed -i --follow-symlinks -E 's|^[[:space:]]*-?%.*s[./]%s[[:space:]]*=.*|%s = %lld|' %s",
-						 (int) (dot - name), name, dot + 1, name, (long long) value, boot->file);
+		bool		package = strncmp(boot->file, "/etc/", 5) != 0;
+
+		return ka_printf(rows->arena, "sed %s-E 's|^[[:space:]]*-?%.*s[./]%s[[:space:]]*=.*|%s = %lld|' %s%s%s",
+						 package ? "" : "-i --follow-symlinks ",
+						 (int) (dot - name), name, dot + 1, name, (long long) value, boot->file,
+						 package ? " > " KA_SYSCTL_DIRECTORY "/" : "", package ? base : "");
 	}
-	return ka_printf(rows->arena, "echo '%s = %lld' >> " OWN_PATH, name, (long long) value);
+	return ka_printf(rows->arena, "echo '%s = %lld' >> " KA_SYSCTL_DIRECTORY "/" KA_SYSCTL_FILE, name, (long long) value);
 }
 
 void
