@@ -203,24 +203,20 @@ sources(const char *root, KaReader *reader, const char *device, size_t n, usecon
 	printf("total\t-\t%.1f\t%.1f\n", median(&bare, KA_NSOURCES, n), median(&ours, KA_NSOURCES, n));
 }
 
-/* Memory that is this process's alone (kB). */
+/* Anonymous memory of this process (kB). */
 static long
 private_kb(void)
 {
 	FILE	   *file = fopen("/proc/self/smaps_rollup", "r");
 	char		line[256];
-	long		kb,
-				sum = 0;
+	long		kb = -1;
 
 	if (file == NULL)
 		die("/proc/self/smaps_rollup");
-	while (fgets(line, sizeof(line), file) != NULL)
-	{
-		if (sscanf(line, "Private_Clean: %ld", &kb) == 1 || sscanf(line, "Private_Dirty: %ld", &kb) == 1)
-			sum += kb;
-	}
+	while (kb < 0 && fgets(line, sizeof(line), file) != NULL)
+		sscanf(line, "Anonymous: %ld", &kb);
 	fclose(file);
-	return sum;
+	return kb;
 }
 
 static void
