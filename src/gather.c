@@ -142,6 +142,12 @@ collect_postgres(KaFacts *facts, const KaSource *source)
 KaFacts *
 ka_gather_facts(KaArena *arena)
 {
+	return ka_gather_facts_since(arena, DT_NOBEGIN);
+}
+
+KaFacts *
+ka_gather_facts_since(KaArena *arena, TimestampTz not_before)
+{
 	KaSource	source = {.root = ka_machine_root,.data_directory = DataDir};
 	KaFacts    *facts = palloc(sizeof(KaFacts));
 
@@ -150,7 +156,7 @@ ka_gather_facts(KaArena *arena)
 	collect_postgres(facts, &source);
 	if (!ka_collect(facts, &source))
 		arena->failed = true;
-	ka_collect_window(facts);
+	ka_collect_window(facts, not_before);
 	ka_arena_check(arena);
 	return facts;
 }

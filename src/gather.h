@@ -14,10 +14,15 @@
 #ifndef KA_GATHER_H
 #define KA_GATHER_H
 
+#include "datatype/timestamp.h"
+
 #include "advice.h"
 
 /* Initialises the arena and gathers all that is known now; raises out of memory only. */
 extern KaFacts *ka_gather_facts(KaArena *arena);
+
+/* The same, with nothing observed before a time: evidence from after a change. */
+extern KaFacts *ka_gather_facts_since(KaArena *arena, TimestampTz not_before);
 
 /* The rows that advise() gives for these facts; raises out of memory only. */
 extern void ka_gather_advice(const KaFacts *facts, KaAdviceList *list);

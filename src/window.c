@@ -324,7 +324,7 @@ set_checkpoint_facts(KaFacts *facts, const CheckpointSums *sums)
 }
 
 void
-ka_collect_window(KaFacts *facts)
+ka_collect_window(KaFacts *facts, TimestampTz not_before)
 {
 	SampleSums	samples = {0};
 	CheckpointSums checkpoints = {0};
@@ -334,7 +334,7 @@ ka_collect_window(KaFacts *facts)
 		return;
 
 	since = GetCurrentTimestamp() - Max(WINDOW_US, WINDOW_TIMEOUTS * (int64) CheckPointTimeout * USECS_PER_SEC);
-	since = Max(since, PgStartTime);
+	since = Max(since, Max(PgStartTime, not_before));
 
 	sum_samples(&samples, since);
 	if (samples.us == 0)
