@@ -53,8 +53,8 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 override with_llvm = no
 
-include contrib_tools/kernel_advisor/module.mk
 include contrib_tools/kernel_advisord/module.mk
+include contrib_tools/kernel_advisor/module.mk
 include test/module.mk
 
 $(OBJS): $(wildcard src/*.h src/*.def src/core/*.h src/core/*.def $(addprefix contrib_tools/kernel_advisord/,client.h knobs.h knobs.def protocol.h))

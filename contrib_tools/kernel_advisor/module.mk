@@ -1,7 +1,8 @@
 # The command line tool: kernel_advisor, and its manual page.
 #
-# Included by the top Makefile after PGXS.  It is made of the core's objects and
-# its own; it needs jansson and libproc2, and nothing of the server.  Like every
+# Included by the top Makefile after PGXS and the helper's module.mk.  It is made
+# of the core's objects, the helper's (to do without a daemon) and its own; it
+# needs jansson and libproc2, and nothing of the server.  Like every
 # program of PGXS it goes to `pg_config --bindir` (on Debian
 # /usr/lib/postgresql/NN/bin, one per server version), where it also finds the
 # server that belongs to it; ADVISOR_BINDIR=/usr/local/bin puts it elsewhere.
@@ -17,12 +18,12 @@ ADVISOR_VERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(EXTENS
 
 all: $(ADVISOR)
 
-$(ADVISOR): $(ADVISOR_OBJS) $(CORE_OBJS)
+$(ADVISOR): $(ADVISOR_OBJS) $(CORE_OBJS) $(ADVISORD_BUILD)/prod/all.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(ADVISOR_LIBS)
 
 $(ADVISOR_OBJS): private override CPPFLAGS += -DKA_VERSION='"$(ADVISOR_VERSION)"' \
-	$(shell $(PKG_CONFIG) --cflags jansson)
-$(ADVISOR_OBJS): $(wildcard $(ADVISOR_DIR)/*.h src/core/*.h src/core/*.def) $(EXTENSION).control
+	-I$(ADVISORD) $(shell $(PKG_CONFIG) --cflags jansson)
+$(ADVISOR_OBJS): $(wildcard $(ADVISOR_DIR)/*.h $(ADVISORD)/*.h $(ADVISORD)/*.def src/core/*.h src/core/*.def) $(EXTENSION).control
 
 install: install-advisor
 install-advisor: $(ADVISOR)
