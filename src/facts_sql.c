@@ -10,6 +10,8 @@
 
 #include "fmgr.h"
 #include "funcapi.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 
 #include "advice.h"
@@ -42,6 +44,13 @@ ka_facts(PG_FUNCTION_ARGS)
 	PG_RETURN_JSONB_P(ka_jsonb_result(builder));
 }
 
+/* Of a text in the server's encoding. */
+static size_t
+clip_text(const char *text, size_t limit)
+{
+	return pg_mbcliplen(text, strlen(text), limit);
+}
+
 /* Facts from a document of any machine; raises 22023 or 22P02 with the path of a bad key. */
 static void
 facts_from_jsonb(KaFacts *facts, Jsonb *document)
@@ -51,6 +60,7 @@ facts_from_jsonb(KaFacts *facts, Jsonb *document)
 	KaDecodeError error;
 
 	ka_arena_check(facts->arena);
+	ka_decoder_clip(decoder, clip_text);
 	ka_jsonb_walk(document, &sink);
 	if (ka_decoder_finish(decoder, &error))
 		return;
@@ -106,6 +116,7 @@ ka_advise_sql(PG_FUNCTION_ARGS)
 		bool		nulls[ADVICE_COLS] = {0};
 		int			n = 0;
 
+		CHECK_FOR_INTERRUPTS();
 #define TEXT_COLUMN(text) (values[n] = text_or_null((text), &nulls[n]), n++)
 		TEXT_COLUMN(row->rule);
 		TEXT_COLUMN(ka_severity_name(row->severity));

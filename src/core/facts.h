@@ -222,6 +222,15 @@ typedef struct KaDecodeError
 } KaDecodeError;
 
 extern KaDecoder *ka_decoder_new(KaFacts *facts, KaJsonSink *sink);	/* fills the sink; NULL: no memory */
+
+/*
+ * A message repeats the first bytes of a foreign text, at most "limit": this
+ * function says how many, so that no character is cut in two.  Without it the
+ * text is UTF-8, as the tools' are; the server has other encodings as well.
+ */
+typedef size_t (*KaClip) (const char *text, size_t limit);
+extern void ka_decoder_clip(KaDecoder *decoder, KaClip clip);
+
 extern bool ka_decoder_finish(KaDecoder *decoder, KaDecodeError *error);
 
 /* Facts as JSON events, in the order of the tables; absent keys are left out. */

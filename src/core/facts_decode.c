@@ -64,19 +64,22 @@ out_of_order(KaDecoder *decoder)
 	return fail(decoder, true, "JSON events out of order");
 }
 
-/* The first bytes of a text; no character is cut in two. */
-static const char *
-excerpt(KaArena *arena, const char *text)
+static size_t
+clip_utf8(const char *text, size_t limit)
 {
-	size_t		length = strlen(text);
+	while (limit > 0 && ((unsigned char) text[limit] & 0xC0) == 0x80)
+		limit--;
+	return limit;
+}
+
+static const char *
+excerpt(KaDecoder *decoder, const char *text)
+{
 	const char *copy;
 
-	if (length <= EXCERPT)
+	if (strlen(text) <= EXCERPT)
 		return text;
-	length = EXCERPT;
-	while (length > 0 && ((unsigned char) text[length] & 0xC0) == 0x80)
-		length--;
-	copy = ka_printf(arena, "%.*s...", (int) length, text);
+	copy = ka_printf(decoder->facts->arena, "%.*s...", (int) decoder->clip(text, EXCERPT), text);
 	return copy ? copy : "...";
 }
 
@@ -119,7 +122,7 @@ static bool
 bad_number(KaDecoder *decoder, KaParse parse, const char *text, int64_t min, int64_t max)
 {
 	KaArena    *arena = decoder->facts->arena;
-	const char *number = excerpt(arena, text);
+	const char *number = excerpt(decoder, text);
 
 	if (parse == PARSE_SYNTAX)
 		return fail(decoder, true, ka_printf(arena, "\"%s\" is not a number", number));
@@ -461,7 +464,7 @@ bad_enum(KaDecoder *decoder, const char *values, const char *text)
 		v += length + (v[length] == '|');
 	}
 	return fail(decoder, false,
-				ka_printf(arena, "\"%s\" is not one of %s", excerpt(arena, text), list ? list : ""));
+				ka_printf(arena, "\"%s\" is not one of %s", excerpt(decoder, text), list ? list : ""));
 }
 
 static bool
@@ -508,6 +511,7 @@ ka_decoder_new(KaFacts *facts, KaJsonSink *sink)
 	if (decoder == NULL)
 		return NULL;
 	decoder->facts = facts;
+	decoder->clip = clip_utf8;
 	decoder->target = (KaTarget) {.kind = TARGET_FACTS,.name = "",.rows = ka_rows_all()};
 
 	*sink = (KaJsonSink) {
@@ -523,6 +527,12 @@ ka_decoder_new(KaFacts *facts, KaJsonSink *sink)
 			.ctx = decoder,
 	};
 	return decoder;
+}
+
+void
+ka_decoder_clip(KaDecoder *decoder, KaClip clip)
+{
+	decoder->clip = clip;
 }
 
 bool

@@ -43,6 +43,7 @@ typedef struct KaTarget
 struct KaDecoder
 {
 	KaFacts    *facts;
+	KaClip		clip;
 	KaTarget	stack[KA_MAX_DEPTH];	/* open objects and lists */
 	size_t		depth;
 	KaTarget	target;
