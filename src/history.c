@@ -183,7 +183,8 @@ ka_history_load(void)
 	ka_shared->sample_ring.tail = ka_shared->sample_ring.head = 0;
 	ka_shared->checkpoint_ring.tail = ka_shared->checkpoint_ring.head = 0;
 	ereport(LOG,
-			(errmsg("ignoring kernel advisor history file \"%s\": %s",
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("ignoring kernel advisor history file \"%s\": %s",
 					KA_HISTORY_FILE, problem)));
 }
 

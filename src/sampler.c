@@ -45,7 +45,7 @@
 #include "arena.h"
 #include "collect.h"
 #include "compat.h"
-#include "counters.h"
+#include "counter_delta.h"
 #include "guc.h"
 #include "sampler.h"
 #include "shared.h"
@@ -161,7 +161,7 @@ note_source_errors(void)
 			errno = error;
 			ereport(LOG,
 					(errcode_for_file_access(),
-					 errmsg("kernel advisor cannot read \"%s\": %m", ka_counter_file[i])));
+					 errmsg("could not read file \"%s\": %m", ka_counter_file[i])));
 		}
 	}
 }
@@ -304,12 +304,6 @@ read_all(Reading *reading)
  * ----------------------------------------------------------------
  */
 
-static inline int64
-difference(int64 now, int64 before)
-{
-	return now == KA_UNKNOWN || before == KA_UNKNOWN || now < before ? KA_UNKNOWN : now - before;
-}
-
 static void
 make_sample(const Reading *before, const Reading *now, KaSample *sample)
 {
@@ -319,16 +313,14 @@ make_sample(const Reading *before, const Reading *now, KaSample *sample)
 
 	sample->delta[KA_D_TRANSACTIONS] = now->transactions;
 	sample->delta[KA_D_WAL_BYTES] = now->in_recovery == before->in_recovery ?
-		difference(now->wal, before->wal) : KA_UNKNOWN;
+		ka_counter_delta(before->wal, now->wal) : KA_UNKNOWN;
 #define KERNEL(symbol, name) \
-	sample->delta[KA_D_##symbol] = difference(now->kernel.name, before->kernel.name);
+	sample->delta[KA_D_##symbol] = ka_counter_delta(before->kernel.name, now->kernel.name);
 #define HIDDEN(symbol, name) KERNEL(symbol, name)
 #define PROBE(symbol, name) sample->delta[KA_D_##symbol] = KA_UNKNOWN;
 #define GAUGE(symbol, name) sample->gauge[KA_G_##symbol] = now->kernel.name;
 #include "samples.def"
-	/* Of two devices that which is busier now; KA_UNKNOWN is below any time. */
-	sample->delta[KA_D_IO_MS] = Max(sample->delta[KA_D_IO_MS],
-									difference(now->kernel.io_ms_second, before->kernel.io_ms_second));
+	sample->delta[KA_D_IO_MS] = ka_busy_delta(&before->kernel, &now->kernel);
 	sample->gauge[KA_G_BACKENDS] = now->backends;
 	sample->unusable_index_order4 = now->kernel.unusable_index_order4;
 }

@@ -1,0 +1,46 @@
+/*
+ * test_counter_delta.c: two readings, and what happened between them.
+ */
+#include "counter_delta.h"
+#include "ka_test.h"
+
+TEST(deltas)
+{
+	CHECK_INT(ka_counter_delta(5, 7), 2);
+	CHECK_INT(ka_counter_delta(5, 5), 0);
+	CHECK_INT(ka_counter_delta(0, INT64_MAX), INT64_MAX);
+	CHECK_INT(ka_counter_delta(5, 4), KA_UNKNOWN);
+	CHECK_INT(ka_counter_delta(KA_UNKNOWN, 4), KA_UNKNOWN);
+	CHECK_INT(ka_counter_delta(5, KA_UNKNOWN), KA_UNKNOWN);
+}
+
+/* Data and WAL on two devices: the one that is busy in this interval counts. */
+TEST(the_busier_of_two_devices)
+{
+	static const struct
+	{
+		const char *what;
+		int64_t		before[2],	/* ms of the two devices */
+					now[2];
+		int64_t		busy;		/* ms */
+	}			cases[] = {
+		{"the first is busier", {1000, 1000}, {1900, 1100}, 900},
+		{"the second is busier", {1000, 1000}, {1100, 1900}, 900},
+		{"the one with the smaller total", {900000, 10}, {900050, 810}, 800},
+		{"both idle", {5, 7}, {5, 7}, 0},
+		{"one device for both", {1000, KA_UNKNOWN}, {1300, KA_UNKNOWN}, 300},
+		{"the first cannot be read", {KA_UNKNOWN, 10}, {KA_UNKNOWN, 30}, 20},
+		{"the first was reset", {5000, 10}, {20, 30}, 20},
+		{"the second is new", {10, KA_UNKNOWN}, {30, 90000}, 20},
+		{"nothing is known", {KA_UNKNOWN, KA_UNKNOWN}, {1, 1}, KA_UNKNOWN},
+	};
+
+	for (size_t i = 0; i < KA_LENGTH(cases); i++)
+	{
+		KaCounters	before = {.io_ms = cases[i].before[0],.io_ms_second = cases[i].before[1]};
+		KaCounters	now = {.io_ms = cases[i].now[0],.io_ms_second = cases[i].now[1]};
+
+		NOTE("%s", cases[i].what);
+		CHECK_INT(ka_busy_delta(&before, &now), cases[i].busy);
+	}
+}
