@@ -58,27 +58,6 @@ COMMENT ON COLUMN kernel_advisor.samples.at IS 'end of the interval';
 COMMENT ON COLUMN kernel_advisor.samples.interval_ms IS 'length of the interval (ms)';
 COMMENT ON COLUMN kernel_advisor.samples.checkpoint_id IS 'the checkpoint that ran, NULL outside of one';
 COMMENT ON COLUMN kernel_advisor.samples.phase IS 'idle, write, sync or finish';
-COMMENT ON COLUMN kernel_advisor.samples.transactions IS 'transactions committed or rolled back, all databases (backends report about once a second)';
-COMMENT ON COLUMN kernel_advisor.samples.wal_bytes IS 'WAL inserted; on a standby, replayed (bytes)';
-COMMENT ON COLUMN kernel_advisor.samples.compact_stall IS 'direct compactions: an allocation waited for one';
-COMMENT ON COLUMN kernel_advisor.samples.compact_fail IS 'direct compactions after which the allocation failed still';
-COMMENT ON COLUMN kernel_advisor.samples.compact_success IS 'direct compactions that made the block available';
-COMMENT ON COLUMN kernel_advisor.samples.compact_migrate_scanned IS 'pages scanned for migration, direct and background';
-COMMENT ON COLUMN kernel_advisor.samples.compact_free_scanned IS 'free pages scanned by compaction, direct and background';
-COMMENT ON COLUMN kernel_advisor.samples.compact_daemon_wake IS 'times that kcompactd was woken';
-COMMENT ON COLUMN kernel_advisor.samples.allocstall IS 'direct reclaims, all zones';
-COMMENT ON COLUMN kernel_advisor.samples.thp_fault_alloc IS 'huge pages allocated at a page fault';
-COMMENT ON COLUMN kernel_advisor.samples.thp_fault_fallback IS 'page faults that wanted a huge page and got small ones';
-COMMENT ON COLUMN kernel_advisor.samples.thp_file_alloc IS 'huge pages allocated for shmem and files';
-COMMENT ON COLUMN kernel_advisor.samples.pressure_some_us IS 'time in which at least one task waited for memory (us)';
-COMMENT ON COLUMN kernel_advisor.samples.pressure_full_us IS 'time in which all tasks waited for memory (us)';
-COMMENT ON COLUMN kernel_advisor.samples.write_ios IS 'writes completed on the devices under the data directory and pg_wal';
-COMMENT ON COLUMN kernel_advisor.samples.write_merges IS 'writes merged before they reached those devices';
-COMMENT ON COLUMN kernel_advisor.samples.write_bytes IS 'bytes written to those devices';
-COMMENT ON COLUMN kernel_advisor.samples.pcp_drains IS 'drains of the per-CPU page lists; NULL without the probe';
-COMMENT ON COLUMN kernel_advisor.samples.pcp_drained_pages IS 'pages drained from the per-CPU page lists; NULL without the probe';
-COMMENT ON COLUMN kernel_advisor.samples.direct_compact_us IS 'time spent in direct compaction (us); NULL without the probe';
-COMMENT ON COLUMN kernel_advisor.samples.direct_reclaim_us IS 'time spent in direct reclaim (us); NULL without the probe';
 COMMENT ON COLUMN kernel_advisor.samples.pcp_pages IS 'pages now on per-CPU lists';
 COMMENT ON COLUMN kernel_advisor.samples.free_bytes IS 'free memory (bytes)';
 COMMENT ON COLUMN kernel_advisor.samples.free_costly_blocks IS 'free blocks of order 4 and more (64 KiB with 4 KiB pages)';
@@ -152,31 +131,43 @@ COMMENT ON COLUMN kernel_advisor.checkpoints.wal_added IS 'WAL segments created'
 COMMENT ON COLUMN kernel_advisor.checkpoints.wal_removed IS 'WAL segments removed';
 COMMENT ON COLUMN kernel_advisor.checkpoints.wal_recycled IS 'WAL segments recycled';
 COMMENT ON COLUMN kernel_advisor.checkpoints.distance_bytes IS 'WAL between the redo points of the previous checkpoint and this one (bytes)';
-COMMENT ON COLUMN kernel_advisor.checkpoints.transactions IS 'transactions committed or rolled back, all databases (backends report about once a second)';
-COMMENT ON COLUMN kernel_advisor.checkpoints.wal_bytes IS 'WAL inserted; on a standby, replayed (bytes)';
-COMMENT ON COLUMN kernel_advisor.checkpoints.compact_stall IS 'direct compactions: an allocation waited for one';
-COMMENT ON COLUMN kernel_advisor.checkpoints.compact_fail IS 'direct compactions after which the allocation failed still';
-COMMENT ON COLUMN kernel_advisor.checkpoints.compact_success IS 'direct compactions that made the block available';
-COMMENT ON COLUMN kernel_advisor.checkpoints.compact_migrate_scanned IS 'pages scanned for migration, direct and background';
-COMMENT ON COLUMN kernel_advisor.checkpoints.compact_free_scanned IS 'free pages scanned by compaction, direct and background';
-COMMENT ON COLUMN kernel_advisor.checkpoints.compact_daemon_wake IS 'times that kcompactd was woken';
-COMMENT ON COLUMN kernel_advisor.checkpoints.allocstall IS 'direct reclaims, all zones';
-COMMENT ON COLUMN kernel_advisor.checkpoints.thp_fault_alloc IS 'huge pages allocated at a page fault';
-COMMENT ON COLUMN kernel_advisor.checkpoints.thp_fault_fallback IS 'page faults that wanted a huge page and got small ones';
-COMMENT ON COLUMN kernel_advisor.checkpoints.thp_file_alloc IS 'huge pages allocated for shmem and files';
-COMMENT ON COLUMN kernel_advisor.checkpoints.pressure_some_us IS 'time in which at least one task waited for memory (us)';
-COMMENT ON COLUMN kernel_advisor.checkpoints.pressure_full_us IS 'time in which all tasks waited for memory (us)';
-COMMENT ON COLUMN kernel_advisor.checkpoints.write_ios IS 'writes completed on the devices under the data directory and pg_wal';
-COMMENT ON COLUMN kernel_advisor.checkpoints.write_merges IS 'writes merged before they reached those devices';
-COMMENT ON COLUMN kernel_advisor.checkpoints.write_bytes IS 'bytes written to those devices';
-COMMENT ON COLUMN kernel_advisor.checkpoints.pcp_drains IS 'drains of the per-CPU page lists; NULL without the probe';
-COMMENT ON COLUMN kernel_advisor.checkpoints.pcp_drained_pages IS 'pages drained from the per-CPU page lists; NULL without the probe';
-COMMENT ON COLUMN kernel_advisor.checkpoints.direct_compact_us IS 'time spent in direct compaction (us); NULL without the probe';
-COMMENT ON COLUMN kernel_advisor.checkpoints.direct_reclaim_us IS 'time spent in direct reclaim (us); NULL without the probe';
 COMMENT ON COLUMN kernel_advisor.checkpoints.tps_before IS 'transactions per second in the idle samples before the start';
 COMMENT ON COLUMN kernel_advisor.checkpoints.tps_during IS 'transactions per second while it ran';
 COMMENT ON COLUMN kernel_advisor.checkpoints.dip_pct IS '100 * (1 - tps_during / tps_before)';
 COMMENT ON COLUMN kernel_advisor.checkpoints.source IS 'hook: the server''s own checkpoint figures; statistics: cumulative counters only';
+
+-- deltas over a sample, and their sums over a checkpoint
+DO $$
+DECLARE
+	delta record;
+BEGIN
+	FOR delta IN VALUES
+		('transactions', 'transactions committed or rolled back, all databases (backends report about once a second)'),
+		('wal_bytes', 'WAL inserted; on a standby, replayed (bytes)'),
+		('compact_stall', 'direct compactions: an allocation waited for one'),
+		('compact_fail', 'direct compactions after which the allocation failed still'),
+		('compact_success', 'direct compactions that made the block available'),
+		('compact_migrate_scanned', 'pages scanned for migration, direct and background'),
+		('compact_free_scanned', 'free pages scanned by compaction, direct and background'),
+		('compact_daemon_wake', 'times that kcompactd was woken'),
+		('allocstall', 'direct reclaims, all zones'),
+		('thp_fault_alloc', 'huge pages allocated at a page fault'),
+		('thp_fault_fallback', 'page faults that wanted a huge page and got small ones'),
+		('thp_file_alloc', 'huge pages allocated for shmem and files'),
+		('pressure_some_us', 'time in which at least one task waited for memory (us)'),
+		('pressure_full_us', 'time in which all tasks waited for memory (us)'),
+		('write_ios', 'writes completed on the devices under the data directory and pg_wal'),
+		('write_merges', 'writes merged before they reached those devices'),
+		('write_bytes', 'bytes written to those devices'),
+		('pcp_drains', 'drains of the per-CPU page lists; NULL without the probe'),
+		('pcp_drained_pages', 'pages drained from the per-CPU page lists; NULL without the probe'),
+		('direct_compact_us', 'time spent in direct compaction (us); NULL without the probe'),
+		('direct_reclaim_us', 'time spent in direct reclaim (us); NULL without the probe')
+	LOOP
+		EXECUTE pg_catalog.format('COMMENT ON COLUMN kernel_advisor.samples.%I IS %L', delta.column1, delta.column2);
+		EXECUTE pg_catalog.format('COMMENT ON COLUMN kernel_advisor.checkpoints.%I IS %L', delta.column1, delta.column2);
+	END LOOP;
+END $$;
 
 CREATE FUNCTION kernel_advisor.status(
 	OUT component text,

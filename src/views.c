@@ -84,8 +84,10 @@ put_row(RowBuilder *row, ReturnSetInfo *result)
 }
 
 static void
-put_sample(RowBuilder *row, const KaSample *sample)
+put_sample(RowBuilder *row, const void *slot)
 {
+	const KaSample *sample = slot;
+
 	put(row, true, TimestampTzGetDatum(sample->at));
 	put_float8(row, sample->interval_us / 1000.0);
 	put_int64(row, sample->checkpoint_id);
@@ -102,8 +104,10 @@ put_sample(RowBuilder *row, const KaSample *sample)
 }
 
 static void
-put_checkpoint(RowBuilder *row, const KaCheckpointRow *checkpoint)
+put_checkpoint(RowBuilder *row, const void *slot)
 {
+	const KaCheckpointRow *checkpoint = slot;
+
 	put_int64(row, checkpoint->checkpoint_id);
 	put_text(row, ka_kind_name[checkpoint->kind]);
 	put(row, true, BoolGetDatum(checkpoint->restartpoint != 0));
@@ -126,71 +130,67 @@ put_checkpoint(RowBuilder *row, const KaCheckpointRow *checkpoint)
 	put_text(row, ka_source_name[checkpoint->source]);
 }
 
-Datum
-ka_samples(PG_FUNCTION_ARGS)
+/* One of the two rings: how its slots are copied and made into rows. */
+typedef struct View
+{
+	Size		slot_size;
+	uint64		(*end) (uint64 *filled);
+	int			(*copy) (uint64 from, void *out, int max, uint64 *next);
+	void		(*put) (RowBuilder *row, const void *slot);
+} View;
+
+static int
+copy_samples(uint64 from, void *out, int max, uint64 *next)
+{
+	return ka_ring_copy_samples(from, out, max, next);
+}
+
+static int
+copy_checkpoints(uint64 from, void *out, int max, uint64 *next)
+{
+	return ka_ring_copy_checkpoints(from, out, max, next);
+}
+
+static const View samples_view = {sizeof(KaSample), ka_ring_samples_end, copy_samples, put_sample};
+static const View checkpoints_view = {sizeof(KaCheckpointRow), ka_ring_checkpoints_end, copy_checkpoints, put_checkpoint};
+
+static void
+put_view(FunctionCallInfo fcinfo, const View *view)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	KaSample   *samples;
-	RowBuilder	row;
+	RowBuilder	row = {0};
+	char	   *slots;
 	uint64		end;
 	uint64		next = 0;
+	int			n;
 
 	ka_shared_require();
 	InitMaterializedSRF(fcinfo, 0);
 
-	samples = palloc(KA_RING_CHUNK * sizeof(KaSample));
-	row.column = 0;
-	end = ka_ring_samples_end(NULL);
-	while (next < end)
+	slots = palloc(KA_RING_CHUNK * view->slot_size);
+	end = view->end(NULL);
+	while (next < end && (n = view->copy(next, slots, KA_RING_CHUNK, &next)) > 0)
 	{
-		int			n = ka_ring_copy_samples(next, samples, KA_RING_CHUNK, &next);
-
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < n && next - n + i < end; i++)
 		{
-			if (next - n + i < end)
-			{
-				put_sample(&row, &samples[i]);
-				put_row(&row, result);
-			}
+			view->put(&row, slots + i * view->slot_size);
+			put_row(&row, result);
 		}
-		if (n == 0)
-			break;
 		CHECK_FOR_INTERRUPTS();
 	}
+}
+
+Datum
+ka_samples(PG_FUNCTION_ARGS)
+{
+	put_view(fcinfo, &samples_view);
 	return (Datum) 0;
 }
 
 Datum
 ka_checkpoints(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	KaCheckpointRow *checkpoints;
-	RowBuilder	row;
-	uint64		end;
-	uint64		next = 0;
-
-	ka_shared_require();
-	InitMaterializedSRF(fcinfo, 0);
-
-	checkpoints = palloc(KA_RING_CHUNK * sizeof(KaCheckpointRow));
-	row.column = 0;
-	end = ka_ring_checkpoints_end(NULL);
-	while (next < end)
-	{
-		int			n = ka_ring_copy_checkpoints(next, checkpoints, KA_RING_CHUNK, &next);
-
-		for (int i = 0; i < n; i++)
-		{
-			if (next - n + i < end)
-			{
-				put_checkpoint(&row, &checkpoints[i]);
-				put_row(&row, result);
-			}
-		}
-		if (n == 0)
-			break;
-		CHECK_FOR_INTERRUPTS();
-	}
+	put_view(fcinfo, &checkpoints_view);
 	return (Datum) 0;
 }
 

@@ -9,7 +9,6 @@
  */
 #define _GNU_SOURCE 1
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,26 +83,34 @@ ka_strdup(KaArena *arena, const char *text)
 }
 
 char *
-ka_printf(KaArena *arena, const char *format,...)
+ka_vprintf(KaArena *arena, const char *format, va_list args)
 {
-	va_list		args;
+	va_list		again;
 	int			length;
 	char	   *text;
 
-	va_start(args, format);
-	length = vsnprintf(NULL, 0, format, args);
-	va_end(args);
+	va_copy(again, args);
+	length = vsnprintf(NULL, 0, format, again);
+	va_end(again);
 	if (length < 0)
 	{
 		arena->failed = true;
 		return NULL;
 	}
-
 	text = ka_alloc(arena, (size_t) length + 1);
-	if (text == NULL)
-		return NULL;
+	if (text)
+		vsnprintf(text, (size_t) length + 1, format, args);
+	return text;
+}
+
+char *
+ka_printf(KaArena *arena, const char *format,...)
+{
+	va_list		args;
+	char	   *text;
+
 	va_start(args, format);
-	vsnprintf(text, (size_t) length + 1, format, args);
+	text = ka_vprintf(arena, format, args);
 	va_end(args);
 	return text;
 }

@@ -12,6 +12,7 @@
 #ifndef KA_BASE_H
 #define KA_BASE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,6 +47,8 @@ extern void *ka_alloc(KaArena *arena, size_t size);
 extern void *ka_append(KaArena *arena, void *items, size_t *count, size_t size);
 
 extern char *ka_strdup(KaArena *arena, const char *text);
+/* Of any length: a text that were cut could end within a character. */
+extern char *ka_vprintf(KaArena *arena, const char *format, va_list args) KA_PRINTF(2, 0);
 extern char *ka_printf(KaArena *arena, const char *format,...) KA_PRINTF(2, 3);
 
 /* An arena on malloc for the tools and tests; ka_malloc_free releases all. */

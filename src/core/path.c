@@ -282,80 +282,83 @@ ka_path_read(KaPath *path, const char *name)
 	return error;
 }
 
-const char *
-ka_path_line(KaPath *path, const char *name)
+/* The first line of the text, or NULL. */
+static const char *
+first_line(KaPath *path)
 {
-	KaSpan		line;
+	KaSpan		line = ka_path_text(path);
 
-	if (ka_path_read(path, name) < 0)
-		return NULL;
-	line = ka_path_text(path);
 	line = ka_trim(ka_next_line(&line));
 	/* The span lies in our own buffer, so it may be ended there. */
 	path->text[line.at - path->text + line.length] = '\0';
 	return memchr(line.at, '\0', line.length) == NULL ? line.at : NULL;
 }
 
+/* The number that the text is, or KA_UNKNOWN. */
+static int64_t
+whole_number(const KaPath *path)
+{
+	int64_t		value;
+
+	return ka_to_number(ka_trim(ka_path_text(path)), &value) ? value : KA_UNKNOWN;
+}
+
+const char *
+ka_path_line(KaPath *path, const char *name)
+{
+	return ka_path_read(path, name) < 0 ? NULL : first_line(path);
+}
+
 int64_t
 ka_path_number(KaPath *path, const char *name)
 {
-	KaSpan		text;
-	int64_t		value;
-
-	if (ka_path_read(path, name) < 0)
-		return KA_UNKNOWN;
-	text = ka_trim(ka_path_text(path));
-	return ka_to_number(text, &value) ? value : KA_UNKNOWN;
+	return ka_path_read(path, name) < 0 ? KA_UNKNOWN : whole_number(path);
 }
 
-/* Makes the name for the functions that take a format. */
-static int	format_name(char *name, const char *format, va_list args) KA_PRINTF(2, 0);
+static int	read_formatted(KaPath *path, const char *format, va_list args) KA_PRINTF(2, 0);
 
 static int
-format_name(char *name, const char *format, va_list args)
-{
-	int			length = vsnprintf(name, KA_PATH_MAX, format, args);
-
-	return length >= 0 && length < KA_PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
-int64_t
-ka_path_numberf(KaPath *path, const char *format,...)
+read_formatted(KaPath *path, const char *format, va_list args)
 {
 	char		name[KA_PATH_MAX];
-	va_list		args;
+	int			length = vsnprintf(name, sizeof(name), format, args);
+
+	return length >= 0 && length < KA_PATH_MAX ? ka_path_read(path, name) : -ENAMETOOLONG;
+}
+
+#define READ_FORMATTED(error) \
+	do { \
+		va_list		args_; \
+		va_start(args_, format); \
+		(error) = read_formatted(path, format, args_); \
+		va_end(args_); \
+	} while (0)
+
+int
+ka_path_readf(KaPath *path, const char *format,...)
+{
 	int			error;
 
-	va_start(args, format);
-	error = format_name(name, format, args);
-	va_end(args);
-	return error < 0 ? KA_UNKNOWN : ka_path_number(path, name);
+	READ_FORMATTED(error);
+	return error;
 }
 
 const char *
 ka_path_linef(KaPath *path, const char *format,...)
 {
-	char		name[KA_PATH_MAX];
-	va_list		args;
 	int			error;
 
-	va_start(args, format);
-	error = format_name(name, format, args);
-	va_end(args);
-	return error < 0 ? NULL : ka_path_line(path, name);
+	READ_FORMATTED(error);
+	return error < 0 ? NULL : first_line(path);
 }
 
-int
-ka_path_readf(KaPath *path, const char *format,...)
+int64_t
+ka_path_numberf(KaPath *path, const char *format,...)
 {
-	char		name[KA_PATH_MAX];
-	va_list		args;
 	int			error;
 
-	va_start(args, format);
-	error = format_name(name, format, args);
-	va_end(args);
-	return error < 0 ? error : ka_path_read(path, name);
+	READ_FORMATTED(error);
+	return error < 0 ? KA_UNKNOWN : whole_number(path);
 }
 
 static int
