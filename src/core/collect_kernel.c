@@ -137,8 +137,10 @@ preempt_of_config(KaFacts *facts, KaPath *path)
 	const char *release = ka_text(facts, KA_KERNEL_RELEASE);
 	KaSpan		text;
 
+	/* Debian, Ubuntu, Fedora, RHEL and SUSE before and after their move to /usr. */
 	if (release == NULL || strchr(release, '/') != NULL ||
-		ka_path_readf(path, "/boot/config-%s", release) < 0)
+		(ka_path_readf(path, "/boot/config-%s", release) < 0 &&
+		 ka_path_readf(path, "/usr/lib/modules/%s/config", release) < 0))
 		return false;
 	text = ka_path_text(path);
 	while (text.length > 0)
@@ -160,7 +162,10 @@ preempt_of_config(KaFacts *facts, KaPath *path)
  * mode can be chosen, not which was; PREEMPT may be lazy since 6.13, PREEMPT_RT
  * as well; without any it is none or voluntary.
  *
- * /proc/config.gz is not read: it would need a library for one fact.
+ * /proc/config.gz is not read: it would need a library for one fact, and the
+ * distributions that have it and no config file (Arch, Container-Optimized OS,
+ * WSL) are few.  There debugfs, the command line or the version text tell, or
+ * the fact stays unknown (doc/facts.md).
  */
 static void
 collect_preempt(KaFacts *facts, KaPath *path)

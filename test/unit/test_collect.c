@@ -86,6 +86,7 @@ TEST(preemption)
 		{"preempt-6.18-either", NULL},	/* full or lazy */
 		{"preempt-6.18-rt", NULL},
 		{"preempt-6.1-none", "none"},
+		{"preempt-6.4-usr", "voluntary"},
 		{"preempt-unreal", NULL},
 	};
 
