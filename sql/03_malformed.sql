@@ -56,3 +56,32 @@ SELECT facts, pg_temp.refusal(facts::jsonb) FROM (VALUES
 
 -- what JSON itself cannot hold never reaches the advisor
 SELECT kernel_advisor.advise('{"postgres": ');
+
+--
+-- A message repeats the first 40 bytes of a text and cuts no character, in
+-- other encodings neither: there a half one would be no text.
+--
+SELECT current_database() AS regress_database \gset
+CREATE DATABASE regress_ka_eucjp ENCODING 'EUC_JP' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0;
+\c regress_ka_eucjp
+SET client_encoding = 'UTF8';
+CREATE EXTENSION pg_kernel_advisor;
+SELECT kernel_advisor.advise(jsonb_build_object('thp', jsonb_build_object('enabled', 'a' || repeat('大', 25))));
+\c :regress_database
+DROP DATABASE regress_ka_eucjp;
+
+--
+-- Facts as large as they may be can be cancelled.  The clock is generous: it
+-- tells a moment from never.
+--
+CREATE TEMP TABLE regress_ka_huge AS
+  SELECT jsonb_build_object('numa', numa, 'hugepages', jsonb_build_object('pools', pools)) AS facts
+  FROM (SELECT jsonb_agg(jsonb_build_object('node', n, 'total_bytes', 1)) AS numa FROM generate_series(0, 4095) AS n) AS _,
+       (SELECT jsonb_agg(jsonb_build_object('node', n, 'total', n % 2 * 1000)) AS nodes FROM generate_series(0, 99) AS n) AS __,
+       LATERAL (SELECT jsonb_agg(jsonb_build_object('size_bytes', s * 4096, 'total', 50000, 'nodes', nodes)) AS pools
+                FROM generate_series(1, 4096) AS s) AS ___;
+SELECT clock_timestamp() AS begun \gset
+SET statement_timeout = '100ms';
+SELECT count(*) FROM regress_ka_huge, kernel_advisor.advise(facts);
+RESET statement_timeout;
+SELECT clock_timestamp() - :'begun'::timestamptz < '2 s' AS ended_in_time;

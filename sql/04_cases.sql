@@ -4,8 +4,12 @@
 -- none.  The files are test/fixtures/cases*/*.json.  "names" must occur in the
 -- reason, "command" in the command.
 --
+-- test/fixtures/borders has a file for each rule: facts, and cases below, at
+-- and above what the rule compares with; see test/unit/test_cases.c.
+--
 \getenv srcdir PG_ABS_SRCDIR
 \set cases `cd :'srcdir' && python3 -c 'import glob, json; print(json.dumps([dict(json.load(open(f)), file=f.rsplit("/", 1)[-1]) for d in ("cases", "cases_own") for f in sorted(glob.glob("test/fixtures/%s/*.json" % d))]))'`
+\set borders `cd :'srcdir' && python3 -c 'import glob, json; print(json.dumps([json.load(open(f)) for f in sorted(glob.glob("test/fixtures/borders/*.json"))]))'`
 
 CREATE FUNCTION pg_temp.number_of(value text) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
   SELECT m[1]::numeric * CASE m[2] WHEN 'kB' THEN 1024 WHEN 'MB' THEN 1024 ^ 2 WHEN 'GB' THEN 1024 ^ 3 WHEN 'TB' THEN 1024 ^ 4 ELSE 1 END
@@ -28,6 +32,21 @@ $$;
 
 CREATE TEMP TABLE regress_ka_cases AS
   SELECT ordinality AS n, c FROM jsonb_array_elements(:'cases'::jsonb) WITH ORDINALITY AS _(c, ordinality);
+INSERT INTO regress_ka_cases
+  SELECT 1000 + row_number() OVER (),
+         jsonb_build_object('rule', rule, 'file', rule || ': ' || (border->>'case'), 'facts', facts || changes,
+                            CASE WHEN silent THEN 'forbid' ELSE 'expect' END,
+                            jsonb_build_array(names || CASE WHEN silent THEN '{}' ELSE says END))
+  FROM jsonb_to_recordset(:'borders'::jsonb) AS b(rule text, borders jsonb),
+       jsonb_to_recordset(borders) AS g(facts jsonb, cases jsonb),
+       jsonb_array_elements(cases) AS border,
+       LATERAL (SELECT coalesce(jsonb_object_agg(key, CASE jsonb_typeof(value) WHEN 'object' THEN coalesce(facts->key, '{}') || value ELSE value END), '{}')
+                FROM jsonb_each(border->'with')) AS c(changes),
+       LATERAL (SELECT border->>'severity' = 'silent', jsonb_strip_nulls(jsonb_build_object('rule', rule, 'subject', border->'subject')),
+                       jsonb_build_object('severity', jsonb_build_array(border->'severity')) ||
+                       CASE WHEN border->>'recommended' IS NULL THEN '{"recommended": {"null": true}}'
+                            WHEN border->>'recommended' = '*' THEN '{"recommends": true}'
+                            ELSE jsonb_build_object('recommended', jsonb_build_object('equals', border->'recommended')) END) AS w(silent, names, says);
 CREATE TEMP TABLE regress_ka_rows AS
   SELECT n, to_jsonb(a) AS a FROM regress_ka_cases, kernel_advisor.advise(c->'facts') AS a;
 
@@ -44,7 +63,10 @@ SELECT c->>'file' AS "case",
              AND NOT EXISTS (SELECT FROM jsonb_array_elements(c->'forbid') AS want, regress_ka_rows r
                              WHERE r.n = k.n AND pg_temp.matches(a, want))
             THEN 'right' ELSE 'WRONG' END AS advice
-FROM regress_ka_cases k ORDER BY n;
+FROM regress_ka_cases k WHERE NOT c ? 'rule' ORDER BY n;
+
+SELECT c->>'rule' AS rule, count(c->'forbid') AS silent, count(c->'expect') AS speaks
+FROM regress_ka_cases WHERE c ? 'rule' GROUP BY 1 ORDER BY 1;
 
 -- what is wrong with those that are, if any
 SELECT c->>'file' AS "case", 'missing' AS what, want

@@ -161,10 +161,16 @@ ka_gather_facts_since(KaArena *arena, TimestampTz not_before)
 	return facts;
 }
 
+static void
+check_for_interrupts(void)
+{
+	CHECK_FOR_INTERRUPTS();
+}
+
 void
 ka_gather_advice(const KaFacts *facts, KaAdviceList *list)
 {
-	list->arena = facts->arena;
+	*list = (KaAdviceList) {.arena = facts->arena,.interrupt = check_for_interrupts};
 	if (!ka_advise(facts, list))
 		facts->arena->failed = true;
 	ka_arena_check(facts->arena);

@@ -24,7 +24,7 @@ extern KaFacts *ka_gather_facts(KaArena *arena);
 /* The same, with nothing observed before a time: evidence from after a change. */
 extern KaFacts *ka_gather_facts_since(KaArena *arena, TimestampTz not_before);
 
-/* The rows that advise() gives for these facts; raises out of memory only. */
+/* The rows that advise() gives for these facts; raises out of memory and cancellation only. */
 extern void ka_gather_advice(const KaFacts *facts, KaAdviceList *list);
 
 #endif							/* KA_GATHER_H */

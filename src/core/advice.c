@@ -71,6 +71,7 @@ agree_on_values(const KaRows *rows)
 
 		if (row->recommended == NULL || strcmp(row->rule, "boot.persist") != 0)
 			continue;
+		ka_interrupt(rows);
 		for (size_t j = 0; j < rows->count; j++)
 		{
 			const KaAdvice *other = rows->rows[j];
@@ -106,7 +107,7 @@ bool
 ka_advise(const KaFacts *facts, KaAdviceList *list)
 {
 	KaView		view;
-	KaRows		rows = {.view = &view,.arena = list->arena};
+	KaRows		rows = {.view = &view,.arena = list->arena,.interrupt = list->interrupt};
 
 	list->rows = NULL;
 	list->count = 0;
@@ -115,6 +116,8 @@ ka_advise(const KaFacts *facts, KaAdviceList *list)
 	for (size_t i = 0; i < KA_LENGTH(rule_table); i++)
 	{
 		rows.rule = rule_info[i].name;
+		rows.first = rows.count;
+		ka_interrupt(&rows);
 		if (may_speak(rule_table[i].scope, &view))
 			rule_table[i].run(&view, &rows);
 	}

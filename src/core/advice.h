@@ -60,6 +60,12 @@ typedef struct KaAdvice
 typedef struct KaAdviceList
 {
 	KaArena    *arena;
+
+	/*
+	 * Called before each rule and in long loops, NULL: never.  It may leave by
+	 * longjmp, as the server's errors do: nothing is held but memory of the arena.
+	 */
+	void		(*interrupt) (void);
 	KaAdvice   *rows;
 	size_t		count;
 } KaAdviceList;

@@ -15,7 +15,6 @@
 
 #include <ctype.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 KaAdvice *
@@ -37,35 +36,22 @@ ka_row(KaRows *rows, KaSeverity severity, const char *subject)
 	return row;
 }
 
-/* Of any length: a text that were cut could end within a character. */
-static char *format_text(KaArena *arena, const char *format, va_list args) KA_PRINTF(2, 0);
-
-static char *
-format_text(KaArena *arena, const char *format, va_list args)
+bool
+ka_is_recommended(const KaRows *rows, const char *subject)
 {
-	va_list		again;
-	int			length;
-	char	   *text;
-
-	va_copy(again, args);
-	length = vsnprintf(NULL, 0, format, again);
-	va_end(again);
-	if (length < 0)
+	for (size_t i = 0; subject && i < rows->first; i++)
 	{
-		arena->failed = true;
-		return NULL;
+		if (rows->rows[i]->recommended && strcmp(rows->rows[i]->subject, subject) == 0)
+			return true;
 	}
-	text = ka_alloc(arena, (size_t) length + 1);
-	if (text)
-		vsnprintf(text, (size_t) length + 1, format, args);
-	return text;
+	return false;
 }
 
 #define FORMATTED(result) \
 	do { \
 		va_list		args_; \
 		va_start(args_, format); \
-		(result) = format_text(rows->arena, format, args_); \
+		(result) = ka_vprintf(rows->arena, format, args_); \
 		va_end(args_); \
 	} while (0)
 
@@ -164,6 +150,13 @@ ka_saw(KaRows *rows, KaAdvice *row, KaFact fact)
 }
 
 void
+ka_saw_each(KaRows *rows, KaAdvice *row, const KaFact *facts, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		ka_saw(rows, row, facts[i]);
+}
+
+void
 ka_observed(KaRows *rows, KaAdvice *row, const char *name, int64_t value)
 {
 	if (value != KA_UNKNOWN)
@@ -190,8 +183,7 @@ ka_saw_pool(KaRows *rows, KaAdvice *row)
 {
 	const KaView *v = rows->view;
 
-	ka_saw(rows, row, KA_PG_HUGE_PAGES);
-	ka_saw(rows, row, KA_PG_HUGE_PAGES_STATUS);
+	KA_SAW(rows, row, KA_PG_HUGE_PAGES, KA_PG_HUGE_PAGES_STATUS);
 	ka_observed(rows, row, "shared_memory_bytes", v->shared);
 	ka_observed(rows, row, "page_size_bytes", v->page_size);
 	ka_observed(rows, row, "pool_total", v->pool_total);
@@ -215,6 +207,13 @@ ka_limit(KaRows *rows, KaAdvice *row, KaThreshold threshold)
 	for (char *p = name; p && *p; p++)
 		*p = (char) tolower((unsigned char) *p);
 	ka_limit_named(rows, row, name, info->value);
+}
+
+void
+ka_limit_each(KaRows *rows, KaAdvice *row, const KaThreshold *thresholds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		ka_limit(rows, row, thresholds[i]);
 }
 
 void

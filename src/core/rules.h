@@ -135,6 +135,7 @@ typedef struct KaView
 	double		available_pct;	/* of RAM, or -1 */
 	double		tables_pct;		/* of RAM, or -1 */
 	bool		exhausted;
+	const KaNode *numa;			/* facts->numa, by node */
 
 	/* the window */
 	double		seconds;		/* 0: not known */
@@ -157,6 +158,9 @@ extern void ka_view_hugepages(KaView *view);
 /* Pages of one size that other programs and instances want. */
 extern int64_t ka_consumers(const KaView *view, int64_t size_bytes);
 
+/* The memory of a node, or NULL. */
+extern const KaNode *ka_node(const KaView *view, int64_t node);
+
 /*
  * Rows.
  */
@@ -164,10 +168,23 @@ typedef struct KaRows
 {
 	const KaView *view;
 	KaArena    *arena;
+	void		(*interrupt) (void);	/* as in KaAdviceList */
 	const char *rule;			/* the one that runs */
 	KaAdvice  **rows;			/* pointers: rows never move */
 	size_t		count;
+	size_t		first;			/* of this rule's own */
 } KaRows;
+
+/* In every loop over a list of the facts, which may be long: may not return. */
+static inline void
+ka_interrupt(const KaRows *rows)
+{
+	if (rows->interrupt)
+		rows->interrupt();
+}
+
+/* Does a row of an earlier rule recommend a value of this knob? */
+extern bool ka_is_recommended(const KaRows *rows, const char *subject);
 
 /* Starts a row; without memory NULL, which every function below accepts. */
 extern KaAdvice *ka_row(KaRows *rows, KaSeverity severity, const char *subject);
@@ -184,6 +201,15 @@ extern void ka_observed_real(KaRows *rows, KaAdvice *row, const char *name, doub
 extern void ka_observed_text(KaRows *rows, KaAdvice *row, const char *name, const char *value);
 extern void ka_limit(KaRows *rows, KaAdvice *row, KaThreshold threshold);
 extern void ka_limit_named(KaRows *rows, KaAdvice *row, const char *name, double value);
+
+/* Several facts, several thresholds. */
+extern void ka_saw_each(KaRows *rows, KaAdvice *row, const KaFact *facts, size_t count);
+extern void ka_limit_each(KaRows *rows, KaAdvice *row, const KaThreshold *thresholds, size_t count);
+
+#define KA_SAW(rows, row, ...) \
+	ka_saw_each(rows, row, (const KaFact[]) {__VA_ARGS__}, KA_LENGTH(((const KaFact[]) {__VA_ARGS__})))
+#define KA_LIMITS(rows, row, ...) \
+	ka_limit_each(rows, row, (const KaThreshold[]) {__VA_ARGS__}, KA_LENGTH(((const KaThreshold[]) {__VA_ARGS__})))
 
 /*
  * What to type.  Each sets current, recommended, command and activation of the

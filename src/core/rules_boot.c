@@ -159,6 +159,7 @@ boot_arguments(const KaView *v, KaRows *rows)
 		const KaBootSysctl *boot = &f->boot[KA_KNOB_NR_HUGEPAGES];
 		KaAdvice   *row;
 
+		ka_interrupt(rows);
 		if (pool == NULL || pool->total == KA_UNKNOWN || asked->pages == KA_UNKNOWN || asked->pages <= pool->total)
 			continue;
 		if (size == v->default_size && boot->known && boot->value != KA_UNKNOWN)
@@ -197,8 +198,7 @@ thp_at_boot(const KaView *v, KaRows *rows)
 	else
 		ka_reason(rows, row, "Transparent huge pages are %s now and nothing sets that at boot: the kernel's own default comes back, which on many distributions is always.", now);
 	ka_set_thp(rows, row, "enabled", KA_THP_ENABLED, boot ? now : NULL);
-	ka_saw(rows, row, KA_BOOT_THP_VALUE);
-	ka_saw(rows, row, KA_BOOT_THP_FILE);
+	KA_SAW(rows, row, KA_BOOT_THP_VALUE, KA_BOOT_THP_FILE);
 }
 
 /* Knobs whose running value is somebody's choice and may be lost. */

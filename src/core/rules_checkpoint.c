@@ -78,17 +78,11 @@ too_many_requested(const KaView *v, KaRows *rows)
 				  timeout, ka_known(f, KA_PG_CHECKPOINT_TIMEOUT) ? "" : ", the default");
 	ka_set_guc(rows, row, "max_wal_size", current > 0 ? ka_setting(v->arena, current) : NULL,
 			   wanted != KA_UNKNOWN ? ka_setting(v->arena, wanted) : NULL, KA_RELOAD);
-	ka_saw(rows, row, KA_W_REQUESTED);
-	ka_saw(rows, row, KA_W_TIMED);
-	ka_saw(rows, row, KA_W_DISTANCE);
-	ka_saw(rows, row, KA_PG_CHECKPOINT_TIMEOUT);
-	ka_saw(rows, row, KA_PG_COMPLETION_TARGET);
+	KA_SAW(rows, row, KA_W_REQUESTED, KA_W_TIMED, KA_W_DISTANCE, KA_PG_CHECKPOINT_TIMEOUT,
+		   KA_PG_COMPLETION_TARGET);
 	ka_observed_real(rows, row, "interval_s", interval);
 	ka_observed_real(rows, row, "trigger_distance_bytes", trigger);
-	ka_limit(rows, row, KA_T_REQUESTED_EVENTS);
-	ka_limit(rows, row, KA_T_REQUESTED_PCT);
-	ka_limit(rows, row, KA_T_SPACING_EARLY);
-	ka_limit(rows, row, KA_T_SPACING_ROOM);
+	KA_LIMITS(rows, row, KA_T_REQUESTED_EVENTS, KA_T_REQUESTED_PCT, KA_T_SPACING_EARLY, KA_T_SPACING_ROOM);
 }
 
 static void
@@ -104,10 +98,7 @@ low_target(const KaView *v, KaRows *rows)
 	ka_reason(rows, row, "checkpoint_completion_target is %.2g: checkpoints write in %.0f %% of the time that they have%s.",
 			  target, target * 100, felt ? ", and the load feels it" : "");
 	ka_set_guc(rows, row, "checkpoint_completion_target", ka_printf(v->arena, "%.2g", target), "0.9", KA_RELOAD);
-	ka_saw(rows, row, KA_PG_COMPLETION_TARGET);
-	ka_saw(rows, row, KA_W_DIP);
-	ka_saw(rows, row, KA_W_UTIL);
-	ka_saw(rows, row, KA_W_WRITE_MS);
+	KA_SAW(rows, row, KA_PG_COMPLETION_TARGET, KA_W_DIP, KA_W_UTIL, KA_W_WRITE_MS);
 	ka_limit(rows, row, KA_T_COMPLETION_TARGET);
 }
 
@@ -197,18 +188,10 @@ ka_rule_checkpoint_sync(const KaView *v, KaRows *rows)
 			  "the kernel writes back early already, so look at the device" :
 			  "the kernel held the writes back until fsync; a smaller vm.dirty_background_bytes and checkpoint_flush_after spread them");
 	ka_set_knob(rows, row, KA_KNOB_DIRTY_BACKGROUND_BYTES, wanted);
-	ka_saw(rows, row, KA_W_SYNC_MS);
-	ka_saw(rows, row, KA_W_SYNC_MAX_MS);
-	ka_saw(rows, row, KA_W_SYNC_FILES);
-	ka_saw(rows, row, KA_W_WRITE_MS);
-	ka_saw(rows, row, KA_W_UTIL);
-	ka_saw(rows, row, KA_SYSCTL_DIRTY_BACKGROUND_RATIO);
-	ka_saw(rows, row, KA_MEM_DIRTY);
-	ka_saw(rows, row, KA_MEM_TOTAL);
+	KA_SAW(rows, row, KA_W_SYNC_MS, KA_W_SYNC_MAX_MS, KA_W_SYNC_FILES, KA_W_WRITE_MS, KA_W_UTIL,
+		   KA_SYSCTL_DIRTY_BACKGROUND_RATIO, KA_MEM_DIRTY, KA_MEM_TOTAL);
 	ka_observed(rows, row, "held_back_bytes", held_back);
-	ka_limit(rows, row, KA_T_SYNC_INFO_MS);
-	ka_limit(rows, row, KA_T_SYNC_WARN_MS);
-	ka_limit(rows, row, KA_T_SYNC_MAX_WARN_MS);
+	KA_LIMITS(rows, row, KA_T_SYNC_INFO_MS, KA_T_SYNC_WARN_MS, KA_T_SYNC_MAX_WARN_MS);
 	if (wanted != KA_UNKNOWN)
 		ka_limit(rows, row, KA_T_DIRTY_BACKGROUND_PCT);
 
@@ -217,8 +200,7 @@ ka_rule_checkpoint_sync(const KaView *v, KaRows *rows)
 		row = ka_row(rows, KA_INFO, "checkpoint_flush_after");
 		ka_reason(rows, row, "checkpoint_flush_after is 0: the checkpointer leaves all of its writes to the sync phase.");
 		ka_set_guc(rows, row, "checkpoint_flush_after", "0", "256kB", KA_RELOAD);
-		ka_saw(rows, row, KA_PG_FLUSH_AFTER);
-		ka_saw(rows, row, KA_W_SYNC_MS);
+		KA_SAW(rows, row, KA_PG_FLUSH_AFTER, KA_W_SYNC_MS);
 	}
 }
 
@@ -263,13 +245,8 @@ ka_rule_storage_saturated(const KaView *v, KaRows *rows)
 			  full && slow ? ka_printf(v->arena, "at its limit, busy %.0f %% of the time with %.1f ms a write", busy, latency / 1000) :
 			  full ? ka_printf(v->arena, "busy %.0f %% of the time", busy) :
 			  ka_printf(v->arena, "slow, %.0f ms a write", latency / 1000));
-	ka_saw(rows, row, KA_W_UTIL);
-	ka_saw(rows, row, KA_W_LATENCY);
-	ka_saw(rows, row, KA_W_REQUEST_BYTES);
-	ka_saw(rows, row, KA_DATA_DEVICE);
-	ka_saw(rows, row, KA_WAL_DEVICE);
-	ka_limit(rows, row, KA_T_DEVICE_UTIL_PCT);
-	ka_limit(rows, row, KA_T_DEVICE_LATENCY_US);
+	KA_SAW(rows, row, KA_W_UTIL, KA_W_LATENCY, KA_W_REQUEST_BYTES, KA_DATA_DEVICE, KA_WAL_DEVICE);
+	KA_LIMITS(rows, row, KA_T_DEVICE_UTIL_PCT, KA_T_DEVICE_LATENCY_US);
 	if (busy < 0)
 		ka_limit(rows, row, KA_T_DEVICE_SLOW_US);
 }
@@ -294,11 +271,7 @@ ka_rule_io_contiguity(const KaView *v, KaRows *rows)
 			  ka_human(v->arena, ka_round(mean)), ka_human(v->arena, ka_round(whole)),
 			  ka_int(f, KA_SYSCTL_COMPACTION_PROACTIVENESS) == 0 ? "; vm.compaction_proactiveness is 0, so nothing makes large ones" : "");
 	ka_host_command(rows, row, "sysctl -w vm.compact_memory=1");
-	ka_saw(rows, row, KA_W_REQUEST_BYTES);
-	ka_saw(rows, row, KA_W_REQUEST_BYTES_UNFRAG);
-	ka_saw(rows, row, KA_FRAG_UNUSABLE_4);
-	ka_saw(rows, row, KA_FRAG_FREE_COSTLY);
-	ka_saw(rows, row, KA_SYSCTL_COMPACTION_PROACTIVENESS);
-	ka_limit(rows, row, KA_T_REQUEST_RATIO);
-	ka_limit(rows, row, KA_T_UNUSABLE_INDEX);
+	KA_SAW(rows, row, KA_W_REQUEST_BYTES, KA_W_REQUEST_BYTES_UNFRAG, KA_FRAG_UNUSABLE_4,
+		   KA_FRAG_FREE_COSTLY, KA_SYSCTL_COMPACTION_PROACTIVENESS);
+	KA_LIMITS(rows, row, KA_T_REQUEST_RATIO, KA_T_UNUSABLE_INDEX);
 }

@@ -17,12 +17,8 @@ saw_stalls(KaRows *rows, KaAdvice *row)
 {
 	const KaView *v = rows->view;
 
-	ka_saw(rows, row, KA_W_COMPACT_STALL);
-	ka_saw(rows, row, KA_W_COMPACT_FAIL);
-	ka_saw(rows, row, KA_W_ALLOCSTALL);
-	ka_saw(rows, row, KA_W_COMPACT_STALL_CKPT);
-	ka_saw(rows, row, KA_W_ALLOCSTALL_CKPT);
-	ka_saw(rows, row, KA_W_THP_FALLBACK);
+	KA_SAW(rows, row, KA_W_COMPACT_STALL, KA_W_COMPACT_FAIL, KA_W_ALLOCSTALL, KA_W_COMPACT_STALL_CKPT,
+		   KA_W_ALLOCSTALL_CKPT, KA_W_THP_FALLBACK);
 	ka_observed_real(rows, row, "compact_stalls_per_s", v->stall_rate);
 	ka_observed_real(rows, row, "allocstalls_per_s", v->reclaim_rate);
 	ka_observed_real(rows, row, "stall_share_over_time_share", v->stall_share);
@@ -57,9 +53,7 @@ keep_stock(const KaView *v, KaRows *rows, KaSeverity severity)
 	ka_reason(rows, row, "vm.compaction_proactiveness is 0: at vm.extfrag_threshold = 1000 nothing else keeps large blocks in stock, the two belong together.");
 	ka_set_knob(rows, row, KA_KNOB_COMPACTION_PROACTIVENESS, v->exhausted ? KA_UNKNOWN :
 				ka_sysctl_info[KA_KNOB_COMPACTION_PROACTIVENESS].def);
-	ka_saw(rows, row, KA_SYSCTL_EXTFRAG_THRESHOLD);
-	ka_saw(rows, row, KA_FRAG_FREE_COSTLY);
-	ka_saw(rows, row, KA_FRAG_UNUSABLE_4);
+	KA_SAW(rows, row, KA_SYSCTL_EXTFRAG_THRESHOLD, KA_FRAG_FREE_COSTLY, KA_FRAG_UNUSABLE_4);
 	saw_stalls(rows, row);
 }
 
@@ -109,12 +103,8 @@ ka_rule_compaction_policy(const KaView *v, KaRows *rows)
 	saw_stalls(rows, row);
 	ka_saw(rows, row, KA_KERNEL_RELEASE);
 	ka_observed_text(rows, row, "filesystem", v->folio_filesystem);
-	ka_saw(rows, row, KA_FRAG_FREE_COSTLY);
-	ka_saw(rows, row, KA_FRAG_UNUSABLE_4);
-	ka_saw(rows, row, KA_SYSCTL_COMPACTION_PROACTIVENESS);
-	ka_limit(rows, row, KA_T_STALL_POLICY);
-	ka_limit(rows, row, KA_T_STALL_POLICY_WARN);
-	ka_limit(rows, row, KA_T_STALL_SHARE);
+	KA_SAW(rows, row, KA_FRAG_FREE_COSTLY, KA_FRAG_UNUSABLE_4, KA_SYSCTL_COMPACTION_PROACTIVENESS);
+	KA_LIMITS(rows, row, KA_T_STALL_POLICY, KA_T_STALL_POLICY_WARN, KA_T_STALL_SHARE);
 	if (!proven && row)
 		row->confidence = KA_INFERRED;
 	keep_stock(v, rows, severity);
@@ -153,14 +143,10 @@ ka_rule_compaction_percpu(const KaView *v, KaRows *rows)
 			  now > 0 ? "a larger fraction makes the lists smaller and each drain cheaper, at the price of more traffic on the zone locks: try it" :
 			  "lists of a fixed size make each drain cheaper, at the price of more traffic on the zone locks: try it");
 	ka_set_knob(rows, row, KA_KNOB_PCP_HIGH_FRACTION, fraction);
-	ka_saw(rows, row, KA_W_PCP_DRAINS);
-	ka_saw(rows, row, KA_W_PCP_DRAINED);
-	ka_saw(rows, row, KA_W_PCP_AVG);
-	ka_saw(rows, row, KA_W_PCP_MAX);
+	KA_SAW(rows, row, KA_W_PCP_DRAINS, KA_W_PCP_DRAINED, KA_W_PCP_AVG, KA_W_PCP_MAX);
 	ka_observed_real(rows, row, "drains_per_s", v->drain_rate);
 	ka_observed_real(rows, row, "pages_per_drain", pages);
-	ka_limit(rows, row, KA_T_DRAINS);
-	ka_limit(rows, row, KA_T_DRAIN_PAGES);
+	KA_LIMITS(rows, row, KA_T_DRAINS, KA_T_DRAIN_PAGES);
 	if (fraction != KA_UNKNOWN)
 		ka_limit(rows, row, KA_T_PCP_TARGET);
 }
@@ -206,16 +192,11 @@ late_kswapd(const KaView *v, KaRows *rows)
 			  "most of RAM is cache, kswapd only starts too late; a larger vm.min_free_kbytes starts it earlier");
 	ka_set_knob(rows, row, has_factor ? KA_KNOB_WATERMARK_SCALE_FACTOR : KA_KNOB_MIN_FREE_KBYTES, wanted);
 	saw_stalls(rows, row);
-	ka_saw(rows, row, KA_W_PRESSURE_FULL_US);
-	ka_saw(rows, row, KA_MEM_AVAILABLE);
-	ka_saw(rows, row, KA_MEM_TOTAL);
-	ka_saw(rows, row, KA_SYSCTL_MIN_FREE_KBYTES);
-	ka_saw(rows, row, KA_SYSCTL_WATERMARK_BOOST_FACTOR);
+	KA_SAW(rows, row, KA_W_PRESSURE_FULL_US, KA_MEM_AVAILABLE, KA_MEM_TOTAL, KA_SYSCTL_MIN_FREE_KBYTES,
+		   KA_SYSCTL_WATERMARK_BOOST_FACTOR);
 	ka_observed_real(rows, row, "pressure_full_pct", pressure_pct);
-	ka_limit(rows, row, KA_T_RECLAIM_STALL);
-	ka_limit(rows, row, KA_T_PRESSURE_FULL_PCT);
-	ka_limit(rows, row, KA_T_RECLAIMABLE_PCT);
-	ka_limit(rows, row, KA_T_WATERMARK_PCT);
+	KA_LIMITS(rows, row, KA_T_RECLAIM_STALL, KA_T_PRESSURE_FULL_PCT, KA_T_RECLAIMABLE_PCT,
+			  KA_T_WATERMARK_PCT);
 }
 
 /* Large blocks are missing and nothing makes them in the background. */
@@ -233,8 +214,7 @@ no_proactive(const KaView *v, KaRows *rows)
 			  v->stall_rate);
 	ka_set_knob(rows, row, KA_KNOB_COMPACTION_PROACTIVENESS, ka_sysctl_info[KA_KNOB_COMPACTION_PROACTIVENESS].def);
 	saw_stalls(rows, row);
-	ka_saw(rows, row, KA_W_DAEMON_WAKE);
-	ka_saw(rows, row, KA_W_DAEMON_MIGRATE);
+	KA_SAW(rows, row, KA_W_DAEMON_WAKE, KA_W_DAEMON_MIGRATE);
 	ka_limit(rows, row, KA_T_STALL_POLICY);
 }
 
@@ -258,12 +238,8 @@ unexplained(const KaView *v, KaRows *rows)
 			  v->large_folios == KA_NO ? "buffered writes of this file system and kernel do not ask for large blocks" :
 			  "whether buffered writes ask for large blocks is not known for this file system and kernel");
 	saw_stalls(rows, row);
-	ka_saw(rows, row, KA_KERNEL_RELEASE);
-	ka_saw(rows, row, KA_WAL_FILESYSTEM);
-	ka_saw(rows, row, KA_DATA_FILESYSTEM);
-	ka_saw(rows, row, KA_THP_DEFRAG);
-	ka_limit(rows, row, KA_T_STALL_POLICY_WARN);
-	ka_limit(rows, row, KA_T_FALLBACK_SHARE);
+	KA_SAW(rows, row, KA_KERNEL_RELEASE, KA_WAL_FILESYSTEM, KA_DATA_FILESYSTEM, KA_THP_DEFRAG);
+	KA_LIMITS(rows, row, KA_T_STALL_POLICY_WARN, KA_T_FALLBACK_SHARE);
 }
 
 static void
@@ -360,14 +336,7 @@ ka_rule_compaction_not_cause(const KaView *v, KaRows *rows)
 			  v->dip, (long long) stalls,
 			  reclaims == KA_UNKNOWN ? "an unknown number of" : ka_printf(v->arena, "%lld", (long long) reclaims), what_moved(v));
 	saw_stalls(rows, row);
-	ka_saw(rows, row, KA_W_DIP);
-	ka_saw(rows, row, KA_W_TPS_IDLE);
-	ka_saw(rows, row, KA_W_TPS_CHECKPOINT);
-	ka_saw(rows, row, KA_W_UTIL);
-	ka_saw(rows, row, KA_W_LATENCY);
-	ka_saw(rows, row, KA_W_WRITE_MS);
-	ka_saw(rows, row, KA_W_SYNC_MS);
-	ka_saw(rows, row, KA_W_REQUESTED);
-	ka_limit(rows, row, KA_T_DIP_PCT);
-	ka_limit(rows, row, KA_T_STALL_IDLE);
+	KA_SAW(rows, row, KA_W_DIP, KA_W_TPS_IDLE, KA_W_TPS_CHECKPOINT, KA_W_UTIL, KA_W_LATENCY, KA_W_WRITE_MS,
+		   KA_W_SYNC_MS, KA_W_REQUESTED);
+	KA_LIMITS(rows, row, KA_T_DIP_PCT, KA_T_STALL_IDLE);
 }

@@ -47,8 +47,7 @@ saw_gain(KaRows *rows, KaAdvice *row)
 	ka_observed(rows, row, "page_tables_saved_bytes", v->gain);
 	if (v->connections > 0)
 		ka_observed(rows, row, "connections", v->connections);
-	ka_limit(rows, row, KA_T_WORTH_ALWAYS);
-	ka_limit(rows, row, KA_T_WORTH_NEVER);
+	KA_LIMITS(rows, row, KA_T_WORTH_ALWAYS, KA_T_WORTH_NEVER);
 }
 
 /* Can a reservation of the target be expected to fall short at run time? */
@@ -173,8 +172,7 @@ short_for_server(const KaView *v, KaRows *rows)
 	ka_reason(rows, row, "%s", short_reason(v));
 	recommend_pool(rows, row);
 	ka_saw_pool(rows, row);
-	ka_saw(rows, row, KA_ERR_BYTES);
-	ka_saw(rows, row, KA_ERR_ERRNO);
+	KA_SAW(rows, row, KA_ERR_BYTES, KA_ERR_ERRNO);
 	ka_observed(rows, row, "pool_asked", v->pool_asked);
 	ka_observed(rows, row, "pool_grantable", v->pool_grantable);
 	return true;
@@ -242,6 +240,7 @@ ka_rule_pool_short(const KaView *v, KaRows *rows)
 	{
 		const KaPool *pool = &v->facts->pools[i];
 
+		ka_interrupt(rows);
 		if ((own && pool->size_bytes == v->page_size) || pool->size_bytes <= 0)
 			continue;
 		if (!short_for_all(v, rows, pool))
@@ -279,8 +278,7 @@ recommend_size(KaRows *rows, KaAdvice *row, int64_t size_bytes)
 	ka_set_guc(rows, row, "huge_page_size",
 			   current > 0 ? ka_setting(rows->arena, current) : settable ? "0" : NULL,
 			   settable && size_bytes > 0 ? ka_setting(rows->arena, size_bytes) : NULL, KA_RESTART);
-	ka_saw(rows, row, KA_PG_HUGE_PAGE_SIZE);
-	ka_saw(rows, row, KA_HP_DEFAULT_SIZE);
+	KA_SAW(rows, row, KA_PG_HUGE_PAGE_SIZE, KA_HP_DEFAULT_SIZE);
 	ka_observed(rows, row, "page_size_bytes", v->page_size);
 	ka_observed(rows, row, "shared_memory_bytes", v->shared);
 }
@@ -468,8 +466,7 @@ reserve_pool(const KaView *v, KaRows *rows)
 	recommend_pool(rows, row);
 	ka_saw_pool(rows, row);
 	saw_gain(rows, row);
-	ka_saw(rows, row, KA_MEM_TOTAL);
-	ka_saw(rows, row, KA_MEM_PAGE_TABLES);
+	KA_SAW(rows, row, KA_MEM_TOTAL, KA_MEM_PAGE_TABLES);
 	ka_observed(rows, row, "pool_grantable", v->pool_grantable);
 	ka_observed(rows, row, "pool_bytes", v->target != KA_UNKNOWN && v->page_size > 0 ?
 				ka_mul(v->target, v->page_size) : KA_UNKNOWN);

@@ -141,12 +141,8 @@ sufficient_value(const KaView *v, const Commit *c, int64_t committed)
 static void
 saw_commit(KaRows *rows, KaAdvice *row, const Commit *c, int64_t committed, int64_t limit)
 {
-	ka_saw(rows, row, KA_SYSCTL_OVERCOMMIT_MEMORY);
-	ka_saw(rows, row, KA_SYSCTL_OVERCOMMIT_RATIO);
-	ka_saw(rows, row, KA_SYSCTL_OVERCOMMIT_KBYTES);
-	ka_saw(rows, row, KA_MEM_COMMITTED);
-	ka_saw(rows, row, KA_MEM_SWAP_TOTAL);
-	ka_saw(rows, row, KA_MEM_TOTAL);
+	KA_SAW(rows, row, KA_SYSCTL_OVERCOMMIT_MEMORY, KA_SYSCTL_OVERCOMMIT_RATIO, KA_SYSCTL_OVERCOMMIT_KBYTES,
+		   KA_MEM_COMMITTED, KA_MEM_SWAP_TOTAL, KA_MEM_TOTAL);
 	ka_observed(rows, row, "pools_bytes", rows->view->pools_bytes);
 	ka_observed(rows, row, "commit_limit_bytes", c->limit);
 	if (c->more_pool > 0)
@@ -155,8 +151,7 @@ saw_commit(KaRows *rows, KaAdvice *row, const Commit *c, int64_t committed, int6
 		ka_observed(rows, row, "committed_bytes_after", committed);
 		ka_observed(rows, row, "commit_limit_bytes_after", limit);
 	}
-	ka_limit(rows, row, KA_T_COMMIT_PCT);
-	ka_limit(rows, row, KA_T_COMMIT_ROOM_PCT);
+	KA_LIMITS(rows, row, KA_T_COMMIT_PCT, KA_T_COMMIT_ROOM_PCT);
 }
 
 void
@@ -251,13 +246,9 @@ ka_rule_memory_exhausted(const KaView *v, KaRows *rows)
 			  "Only %.1f %% of RAM are available: there is no memory left to tune with; lower shared_buffers, work_mem or the number of connections, or add RAM, before any kernel setting." :
 			  "Only %.1f %% of RAM are available, and page tables hold much of the rest: huge pages give them back.",
 			  v->available_pct);
-	ka_saw(rows, row, KA_MEM_AVAILABLE);
-	ka_saw(rows, row, KA_MEM_TOTAL);
-	ka_saw(rows, row, KA_MEM_PAGE_TABLES);
-	ka_saw(rows, row, KA_MEM_SWAP_TOTAL);
+	KA_SAW(rows, row, KA_MEM_AVAILABLE, KA_MEM_TOTAL, KA_MEM_PAGE_TABLES, KA_MEM_SWAP_TOTAL);
 	ka_observed(rows, row, "pools_bytes", v->pools_bytes);
-	ka_limit(rows, row, KA_T_EXHAUSTED_PCT);
-	ka_limit(rows, row, KA_T_EXHAUSTED_TABLES_PCT);
+	KA_LIMITS(rows, row, KA_T_EXHAUSTED_PCT, KA_T_EXHAUSTED_TABLES_PCT);
 }
 
 /*
@@ -279,13 +270,11 @@ ka_rule_memory_page_tables(const KaView *v, KaRows *rows)
 			  ka_printf(v->arena, "each of %lld connections maps shared memory with small pages, %s in all at most; huge pages end that",
 						(long long) v->connections, ka_human(v->arena, v->gain)) :
 			  "every connection maps shared memory with small pages of its own; huge pages end that");
-	ka_saw(rows, row, KA_MEM_PAGE_TABLES);
-	ka_saw(rows, row, KA_MEM_TOTAL);
+	KA_SAW(rows, row, KA_MEM_PAGE_TABLES, KA_MEM_TOTAL);
 	ka_observed(rows, row, "page_tables_estimate_bytes", v->gain);
 	if (v->connections > 0)
 		ka_observed(rows, row, "connections", v->connections);
-	ka_limit(rows, row, KA_T_PAGE_TABLES_INFO_PCT);
-	ka_limit(rows, row, KA_T_PAGE_TABLES_WARN_PCT);
+	KA_LIMITS(rows, row, KA_T_PAGE_TABLES_INFO_PCT, KA_T_PAGE_TABLES_WARN_PCT);
 }
 
 /*
@@ -323,8 +312,7 @@ ka_rule_memory_numa(const KaView *v, KaRows *rows)
 	ka_observed(rows, row, "other_node", roomy->node);
 	ka_observed(rows, row, "other_node_free_bytes", roomy->free_bytes);
 	ka_saw(rows, row, KA_SYSCTL_ZONE_RECLAIM_MODE);
-	ka_limit(rows, row, KA_T_NODE_FULL_PCT);
-	ka_limit(rows, row, KA_T_NODE_FREE_PCT);
+	KA_LIMITS(rows, row, KA_T_NODE_FULL_PCT, KA_T_NODE_FREE_PCT);
 }
 
 /*
@@ -375,13 +363,11 @@ ka_rule_preempt_lazy(const KaView *v, KaRows *rows)
 	else
 		ka_reason(rows, row, "Lazy preemption is no problem here: %s of shared memory are touched once and done.",
 				  ka_human(v->arena, v->shared));
-	ka_saw(rows, row, KA_KERNEL_PREEMPT);
-	ka_saw(rows, row, KA_KERNEL_RELEASE);
+	KA_SAW(rows, row, KA_KERNEL_PREEMPT, KA_KERNEL_RELEASE);
 	ka_observed(rows, row, "shared_memory_bytes", v->shared);
 	if (v->connections > 0)
 		ka_observed(rows, row, "connections", v->connections);
-	ka_limit(rows, row, KA_T_LAZY_SHARED);
-	ka_limit(rows, row, KA_T_LAZY_CONNECTIONS);
+	KA_LIMITS(rows, row, KA_T_LAZY_SHARED, KA_T_LAZY_CONNECTIONS);
 	if (row)
 		row->confidence = KA_DOCUMENTED;
 }

@@ -100,17 +100,12 @@ ka_rule_not_cause(const KaView *v, KaRows *rows)
 	if (row == NULL)
 		return;
 	row->confidence = KA_DOCUMENTED;
-	ka_saw(rows, row, KA_ERR_CALL);
-	ka_saw(rows, row, KA_ERR_ERRNO);
-	ka_saw(rows, row, KA_ERR_SIGNAL);
-	ka_saw(rows, row, KA_ERR_BYTES);
-	ka_saw(rows, row, KA_PG_HUGE_PAGES);
-	ka_saw(rows, row, KA_PG_VERSION_NUM);
+	KA_SAW(rows, row, KA_ERR_CALL, KA_ERR_ERRNO, KA_ERR_SIGNAL, KA_ERR_BYTES, KA_PG_HUGE_PAGES,
+		   KA_PG_VERSION_NUM);
 	ka_observed(rows, row, "page_size_bytes", v->page_size);
 	if (v->failure == KA_FAIL_IO_URING)
 	{
-		ka_saw(rows, row, KA_PG_MEMLOCK_LIMIT);
-		ka_saw(rows, row, KA_PG_MAX_CONNECTIONS);
+		KA_SAW(rows, row, KA_PG_MEMLOCK_LIMIT, KA_PG_MAX_CONNECTIONS);
 	}
 }
 
@@ -130,9 +125,7 @@ ka_rule_platform_managed(const KaView *v, KaRows *rows)
 			  ka_text(v->facts, KA_PG_MANAGED));
 	if (row)
 		row->confidence = KA_DOCUMENTED;
-	ka_saw(rows, row, KA_PG_MANAGED);
-	ka_saw(rows, row, KA_PG_HUGE_PAGES);
-	ka_saw(rows, row, KA_PG_HUGE_PAGES_STATUS);
+	KA_SAW(rows, row, KA_PG_MANAGED, KA_PG_HUGE_PAGES, KA_PG_HUGE_PAGES_STATUS);
 }
 
 /*
@@ -162,8 +155,7 @@ ka_rule_platform_unsupported(const KaView *v, KaRows *rows)
 				  "The rules on kernel memory know Linux only: on %s they say nothing." :
 				  "The server runs in an enclave or on a user-space kernel%.0s: the memory settings of the host's kernel do not reach it, and nothing is said on them.",
 				  os ? os : "");
-		ka_saw(rows, row, KA_KERNEL_OS);
-		ka_saw(rows, row, KA_KERNEL_SANDBOX);
+		KA_SAW(rows, row, KA_KERNEL_OS, KA_KERNEL_SANDBOX);
 		return;
 	}
 	if (v->managed || !ka_known(v->facts, KA_KERNEL_SYSCTL_WRITABLE) || ka_yes(v->facts, KA_KERNEL_SYSCTL_WRITABLE))
@@ -171,6 +163,5 @@ ka_rule_platform_unsupported(const KaView *v, KaRows *rows)
 	row = ka_row(rows, KA_INFO, "platform");
 	ka_reason(rows, row, "Kernel settings cannot be written here%s: what is said on them is for whoever runs the host.",
 			  v->container ? " (vm.* is not name-spaced, in a container it belongs to the host)" : "");
-	ka_saw(rows, row, KA_KERNEL_SYSCTL_WRITABLE);
-	ka_saw(rows, row, KA_KERNEL_CONTAINER);
+	KA_SAW(rows, row, KA_KERNEL_SYSCTL_WRITABLE, KA_KERNEL_CONTAINER);
 }

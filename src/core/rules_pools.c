@@ -71,8 +71,7 @@ do_without(const KaView *v, KaRows *rows, KaSeverity severity, const KaHugetlbLi
 
 	ka_reason(rows, row, "Until the cgroup is granted huge pages, huge_pages = off starts the server on small ones (for initdb: --set huge_pages=off, 16 and later).");
 	ka_set_guc(rows, row, "huge_pages", ka_text(v->facts, KA_PG_HUGE_PAGES), "off", KA_RESTART);
-	ka_saw(rows, row, KA_ERR_SIGNAL);
-	ka_saw(rows, row, KA_PG_HUGE_PAGES);
+	KA_SAW(rows, row, KA_ERR_SIGNAL, KA_PG_HUGE_PAGES);
 	if (limit)
 	{
 		ka_observed(rows, row, "limit_bytes", limit->limit_bytes);
@@ -111,9 +110,7 @@ after_sigbus(const KaView *v, KaRows *rows, const KaHugetlbLimit *limit, int64_t
 				  "SIGBUS in a container means that a huge page was mapped and the cgroup refused it: request enough of them, or set huge_pages = off; hugetlb.*.max of this cgroup and of every ancestor tells." :
 				  "SIGBUS can be a huge page that the cgroup refused: look at hugetlb.*.max of its cgroup and every ancestor, at the pool of each NUMA node, and for memory errors in dmesg.");
 	recommend_limit(rows, row, file, likely && !suffices ? planned : KA_UNKNOWN);
-	ka_saw(rows, row, KA_ERR_SIGNAL);
-	ka_saw(rows, row, KA_ERR_AFTER);
-	ka_saw(rows, row, KA_ERR_BYTES);
+	KA_SAW(rows, row, KA_ERR_SIGNAL, KA_ERR_AFTER, KA_ERR_BYTES);
 	ka_observed(rows, row, "limit_bytes", limit ? limit->limit_bytes : KA_UNKNOWN);
 	ka_observed(rows, row, "rsvd_limit_bytes", limit ? limit->rsvd_limit_bytes : KA_UNKNOWN);
 	ka_observed(rows, row, "usage_bytes", limit ? limit->usage_bytes : KA_UNKNOWN);
@@ -234,6 +231,7 @@ ka_rule_pool_wasted(const KaView *v, KaRows *rows)
 					bytes;
 		KaAdvice   *row;
 
+		ka_interrupt(rows);
 		if (pool->size_bytes <= 0 || pool->total == KA_UNKNOWN || pool->free == KA_UNKNOWN ||
 			is_short_or_unknown(v, pool))
 			continue;
@@ -267,26 +265,155 @@ ka_rule_pool_wasted(const KaView *v, KaRows *rows)
 		ka_observed(rows, row, "pool_reserved", pool->reserved);
 		ka_observed(rows, row, "idle_pages", idle);
 		ka_observed(rows, row, "idle_bytes", bytes);
-		ka_limit(rows, row, KA_T_POOL_WASTED_PCT);
-		ka_limit(rows, row, KA_T_POOL_WASTED_PAGES);
-		ka_limit(rows, row, KA_T_POOL_WASTED_BYTES);
+		KA_LIMITS(rows, row, KA_T_POOL_WASTED_PCT, KA_T_POOL_WASTED_PAGES, KA_T_POOL_WASTED_BYTES);
 	}
 }
 
 /*
  * huge_pages.numa
+ *
+ * Equal parts, and the last page of them is accounted for: the values of all
+ * nodes together make the pool as large as it is.  How large it should be is
+ * for the other rules; where one of them wants another size, that comes first,
+ * because it changes the split.
  */
 
-/* Does the node have memory, as far as is known? */
-static bool
-has_memory(const KaFacts *f, int64_t node)
+/* More nodes than any machine with pools by node has: no row for each. */
+#define SPLIT_NODES 64
+
+/* How a pool is spread over the nodes that have memory. */
+typedef struct Split
 {
-	for (size_t i = 0; i < f->nnuma; i++)
+	const KaPool *pool;
+	const KaNodePool *least,
+			   *most;
+	int64_t		nodes;
+	int64_t		pages;			/* on all of them */
+	bool		ordered;		/* each node once */
+} Split;
+
+/* Does this node count, as far as is known? */
+static bool
+takes_part(const KaView *v, const KaNodePool *node)
+{
+	const KaNode *memory = ka_node(v, node->node);
+
+	return node->total != KA_UNKNOWN && (memory == NULL || memory->total_bytes != 0);
+}
+
+static Split
+split_of(const KaView *v, const KaPool *pool)
+{
+	Split		split = {.pool = pool,.ordered = true};
+	int64_t		last = KA_UNKNOWN;
+
+	for (size_t i = 0; i < pool->nnodes; i++)
 	{
-		if (f->numa[i].node == node)
-			return f->numa[i].total_bytes != 0;
+		const KaNodePool *node = &pool->nodes[i];
+
+		if (!takes_part(v, node))
+			continue;
+		split.ordered &= node->node > last;
+		last = node->node;
+		split.nodes++;
+		split.pages = ka_add(split.pages, node->total);
+		if (split.least == NULL || node->total < split.least->total)
+			split.least = node;
+		if (split.most == NULL || node->total > split.most->total)
+			split.most = node;
 	}
-	return true;
+	return split;
+}
+
+/* Fewer than two pages a node cannot be spread any better. */
+static bool
+is_uneven(const Split *split)
+{
+	return split->nodes >= 2 && split->pool->size_bytes > 0 && split->pages / 2 >= split->nodes &&
+		(double) split->most->total >= KA_LIMIT(NUMA_POOL_RATIO) * (double) split->least->total;
+}
+
+/* Part of the node at this position among those that count: the first ones take what does not divide. */
+static int64_t
+equal_part(const Split *split, int64_t position)
+{
+	return split->pages / split->nodes + (position < split->pages % split->nodes);
+}
+
+/* The first node that has no room for an equal part, or NULL. */
+static const KaNode *
+too_small(const KaView *v, const Split *split)
+{
+	int64_t		bytes = ka_mul(equal_part(split, 0), split->pool->size_bytes);
+
+	for (size_t i = 0; i < split->pool->nnodes; i++)
+	{
+		const KaNode *memory = ka_node(v, split->pool->nodes[i].node);
+
+		if (memory && memory->total_bytes > 0 && ka_percent(bytes, memory->total_bytes) > 100 - KA_LIMIT(RAM_LEFT_PCT))
+			return memory;
+	}
+	return NULL;
+}
+
+static KaAdvice *
+node_row(const KaView *v, KaRows *rows, const Split *split, const KaNodePool *node, int64_t pages)
+{
+	long long	kb = (long long) (split->pool->size_bytes / KIB);
+	KaAdvice   *row = ka_row(rows, node->total == 0 ? KA_WARNING : KA_INFO,
+							 ka_printf(v->arena, "node%lld.hugepages-%lldkB.nr_hugepages", (long long) node->node, kb));
+
+	ka_current(rows, row, "%lld", (long long) node->total);
+	if (pages != KA_UNKNOWN)
+	{
+		ka_recommend(rows, row, "%lld", (long long) pages);
+		ka_host_command(rows, row, "echo %lld > /sys/devices/system/node/node%lld/hugepages/hugepages-%lldkB/nr_hugepages",
+						(long long) pages, (long long) node->node, kb);
+		/* Pages in use move with those who use them. */
+		if (row && split->pool->size_bytes == v->page_size && v->on_huge == KA_YES)
+			row->activation = KA_RESTART;
+	}
+	ka_observed(rows, row, "node_pages", node->total);
+	ka_observed(rows, row, "least_pages", split->least->total);
+	ka_observed(rows, row, "most_pages", split->most->total);
+	ka_observed(rows, row, "all_pages", split->pages);
+	ka_observed(rows, row, "nodes", split->nodes);
+	ka_limit(rows, row, KA_T_NUMA_POOL_RATIO);
+	return row;
+}
+
+static void
+even_out(const KaView *v, KaRows *rows, const Split *split)
+{
+	const KaNode *small = too_small(v, split);
+	bool		resized = ka_is_recommended(rows, ka_pool_subject(v, split->pool->size_bytes));
+	bool		settable = v->may_set && !v->exhausted && !small && !resized && split->ordered &&
+		split->nodes <= SPLIT_NODES;
+	const char *size = ka_human(v->arena, split->pool->size_bytes);
+	int64_t		position = 0;
+
+	for (size_t i = 0; i < split->pool->nnodes; i++)
+	{
+		const KaNodePool *node = &split->pool->nodes[i];
+		int64_t		part;
+		KaAdvice   *row;
+
+		if (!takes_part(v, node))
+			continue;
+		part = equal_part(split, position++);
+		if (node != split->least && (!settable || node->total == part))
+			continue;
+		row = node_row(v, rows, split, node, settable ? part : KA_UNKNOWN);
+		if (node != split->least)
+			ka_reason(rows, row, "An equal part of the %lld pages of %s is %lld for node %lld: together these values leave the pool as large as it is, so take from the nodes with too many first.",
+					  (long long) split->pages, size, (long long) part, (long long) node->node);
+		else
+			ka_reason(rows, row, "The pool of %s pages is uneven: node %lld has %lld and node %lld has %lld of them; what the one lacks is read from the other's memory, and only the per-node files under /sys keep such a split%s.",
+					  size, (long long) node->node, (long long) node->total,
+					  (long long) split->most->node, (long long) split->most->total,
+					  resized ? "; set the size of the pool first, which is spread anew" :
+					  small ? ka_printf(v->arena, "; node %lld has no room for an equal part", (long long) small->node) : "");
+	}
 }
 
 void
@@ -294,48 +421,10 @@ ka_rule_pool_numa(const KaView *v, KaRows *rows)
 {
 	for (size_t i = 0; i < v->facts->npools; i++)
 	{
-		const KaPool *pool = &v->facts->pools[i];
-		const KaNodePool *least = NULL,
-				   *most = NULL;
-		int64_t		nodes = 0,
-					sum = 0;
-		const char *subject;
-		KaAdvice   *row;
+		Split		split = split_of(v, &v->facts->pools[i]);
 
-		for (size_t j = 0; j < pool->nnodes; j++)
-		{
-			const KaNodePool *node = &pool->nodes[j];
-
-			if (node->total == KA_UNKNOWN || !has_memory(v->facts, node->node))
-				continue;
-			nodes++;
-			sum = ka_add(sum, node->total);
-			if (least == NULL || node->total < least->total)
-				least = node;
-			if (most == NULL || node->total > most->total)
-				most = node;
-		}
-		/* Fewer than two pages a node cannot be spread any better. */
-		if (nodes < 2 || pool->size_bytes <= 0 || sum / 2 < nodes ||
-			(double) most->total < KA_LIMIT(NUMA_POOL_RATIO) * (double) least->total)
-			continue;
-
-		subject = ka_printf(v->arena, "node%lld.hugepages-%lldkB.nr_hugepages",
-							(long long) least->node, (long long) (pool->size_bytes / KIB));
-		row = ka_row(rows, least->total == 0 ? KA_WARNING : KA_INFO, subject);
-		ka_current(rows, row, "%lld", (long long) least->total);
-		ka_reason(rows, row, "The pool of %s pages is uneven: node %lld has %lld and node %lld has %lld of them; what the one lacks is read from the other's memory, and only the per-node files under /sys keep such a split.",
-				  ka_human(v->arena, pool->size_bytes), (long long) least->node, (long long) least->total,
-				  (long long) most->node, (long long) most->total);
-		if (v->may_set && !v->exhausted)
-		{
-			ka_recommend(rows, row, "%lld", (long long) (sum / nodes));
-			ka_host_command(rows, row, "echo %lld > /sys/devices/system/node/node%lld/hugepages/hugepages-%lldkB/nr_hugepages",
-							(long long) (sum / nodes), (long long) least->node, (long long) (pool->size_bytes / KIB));
-		}
-		ka_observed(rows, row, "least_pages", least->total);
-		ka_observed(rows, row, "most_pages", most->total);
-		ka_observed(rows, row, "nodes", nodes);
-		ka_limit(rows, row, KA_T_NUMA_POOL_RATIO);
+		ka_interrupt(rows);
+		if (is_uneven(&split))
+			even_out(v, rows, &split);
 	}
 }

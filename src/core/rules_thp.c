@@ -28,13 +28,8 @@ saw_faults(KaRows *rows, KaAdvice *row)
 {
 	const KaView *v = rows->view;
 
-	ka_saw(rows, row, KA_W_COMPACT_STALL);
-	ka_saw(rows, row, KA_W_ALLOCSTALL);
-	ka_saw(rows, row, KA_W_THP_ALLOC);
-	ka_saw(rows, row, KA_W_THP_FALLBACK);
-	ka_saw(rows, row, KA_W_THP_FILE_ALLOC);
-	ka_saw(rows, row, KA_W_THP_FILE_FALLBACK);
-	ka_saw(rows, row, KA_W_COMPACT_STALL_CKPT);
+	KA_SAW(rows, row, KA_W_COMPACT_STALL, KA_W_ALLOCSTALL, KA_W_THP_ALLOC, KA_W_THP_FALLBACK,
+		   KA_W_THP_FILE_ALLOC, KA_W_THP_FILE_FALLBACK, KA_W_COMPACT_STALL_CKPT);
 	ka_observed_real(rows, row, "compact_stalls_per_s", v->stall_rate);
 	ka_observed_real(rows, row, "thp_fallbacks_per_s", v->fallback_rate);
 }
@@ -100,9 +95,7 @@ ka_rule_thp_defrag(const KaView *v, KaRows *rows)
 	set_thp(rows, row, "defrag", KA_THP_DEFRAG, v->kernel > 0 && v->kernel < 4006 ? "never" : "defer");
 	ka_saw(rows, row, KA_THP_ENABLED);
 	saw_faults(rows, row);
-	ka_limit(rows, row, KA_T_STALL_IDLE);
-	ka_limit(rows, row, KA_T_STALL_THP);
-	ka_limit(rows, row, KA_T_FALLBACK_SHARE);
+	KA_LIMITS(rows, row, KA_T_STALL_IDLE, KA_T_STALL_THP, KA_T_FALLBACK_SHARE);
 }
 
 /*
@@ -132,8 +125,7 @@ ka_rule_thp_enabled(const KaView *v, KaRows *rows)
 		ka_reason(rows, row, "With enabled = always every backend asks for large pages, and %.1f faults a second do not get one: madvise leaves that to programs that want them.",
 				  v->fallback_rate);
 		set_thp(rows, row, "enabled", KA_THP_ENABLED, "madvise");
-		ka_limit(rows, row, KA_T_STALL_IDLE);
-		ka_limit(rows, row, KA_T_FALLBACK_SHARE);
+		KA_LIMITS(rows, row, KA_T_STALL_IDLE, KA_T_FALLBACK_SHARE);
 	}
 	else if (v->stall_rate >= 0 && v->stall_rate < KA_LIMIT(STALL_IDLE) && v->fallback_rate >= 0)
 	{
@@ -216,8 +208,7 @@ ka_rule_thp_shmem(const KaView *v, KaRows *rows)
 	}
 	else
 		return;
-	ka_saw(rows, row, KA_THP_ENABLED);
-	ka_saw(rows, row, KA_THP_DEFRAG);
+	KA_SAW(rows, row, KA_THP_ENABLED, KA_THP_DEFRAG);
 	saw_faults(rows, row);
 	ka_saw_pool(rows, row);
 }

@@ -289,6 +289,37 @@ view_worth(KaView *v)
 			(v->total <= 0 || ka_percent(v->gain, v->total) >= KA_LIMIT(WORTH_GAIN_PCT)) ? KA_YES : KA_NO;
 }
 
+static int
+compare_nodes(const void *a, const void *b)
+{
+	int64_t		x = ((const KaNode *) a)->node;
+	int64_t		y = ((const KaNode *) b)->node;
+
+	return (x > y) - (x < y);
+}
+
+/* A pool's nodes are looked up by their number, for each pool. */
+static void
+view_nodes(KaView *v)
+{
+	size_t		count = v->facts->nnuma;
+	KaNode	   *sorted = count > 0 ? ka_alloc(v->arena, count * sizeof(KaNode)) : NULL;
+
+	v->numa = sorted;
+	if (sorted == NULL)
+		return;
+	memcpy(sorted, v->facts->numa, count * sizeof(KaNode));
+	qsort(sorted, count, sizeof(KaNode), compare_nodes);
+}
+
+const KaNode *
+ka_node(const KaView *v, int64_t node)
+{
+	KaNode		key = {.node = node};
+
+	return v->numa ? bsearch(&key, v->numa, v->facts->nnuma, sizeof(KaNode), compare_nodes) : NULL;
+}
+
 static void
 view_memory(KaView *v)
 {
@@ -356,6 +387,7 @@ ka_view_init(KaView *view, const KaFacts *facts, KaArena *arena)
 	view->failure = classify_failure(view);
 	view_shared(view);
 	view_memory(view);
+	view_nodes(view);
 	view_worth(view);
 	view_window(view);
 	ka_view_hugepages(view);

@@ -1,10 +1,17 @@
 /*
- * test_cases.c: problem reports as facts, each with the advice that is right.
+ * test_cases.c: facts, and the advice that is right.
  *
  * Every file of test/fixtures/cases (public reports) and cases_own (what those
  * do not cover) goes through the decoder and the rules.  Each "expect" entry
- * must match a row on all its keys, each "forbid" entry none.  One line per
- * case; KA_SHOW_ADVICE=1 in the environment prints the rows as well.
+ * must match a row on all its keys, each "forbid" entry none.
+ *
+ * test/fixtures/borders has a file for each rule: facts, and cases that change
+ * one of them ("with"), below, at and above what the rule compares with.  A
+ * case says the row's severity ("silent": no such row) and recommendation
+ * (null: none; "*": any); numbers are computed by hand, see "why".
+ *
+ * One line per case; KA_SHOW_ADVICE=1 in the environment prints the rows.
+ * pg_regress judges the same files: sql/04_cases.sql.
  */
 #include <dirent.h>
 
@@ -245,6 +252,81 @@ TEST(reported_cases)
 TEST(own_cases)
 {
 	CHECK(run_cases("cases_own") >= 15);
+}
+
+/*
+ * Borders
+ */
+
+/* The case of a border as one of the files above: facts, expect, forbid. */
+static json_t *
+border_document(const char *rule, json_t *facts, json_t *border)
+{
+	const json_t *severity = json_object_get(border, "severity");
+	const char *recommended = json_string_value(json_object_get(border, "recommended"));
+	bool		silent = strcmp(json_string_value(severity), "silent") == 0;
+	json_t	   *want = json_pack("{s:s, s:o*}", "rule", rule, "subject", json_incref(json_object_get(border, "subject")));
+	json_t	   *changed = json_deep_copy(facts);
+
+	json_object_update_recursive(changed, json_object_get(border, "with"));
+	if (!silent)
+	{
+		json_object_set_new(want, "severity", json_pack("[s]", json_string_value(severity)));
+		if (recommended && strcmp(recommended, "*") == 0)
+			json_object_set_new(want, "recommends", json_true());
+		else
+			json_object_set_new(want, "recommended", recommended ? json_pack("{s:s}", "equals", recommended) :
+								json_pack("{s:b}", "null", true));
+	}
+	return json_pack("{s:o, s:[o]}", "facts", changed, silent ? "forbid" : "expect", want);
+}
+
+static void
+run_borders(const char *rule)
+{
+	char		path[4096];
+	json_error_t error;
+	json_t	   *document,
+			   *group,
+			   *border;
+	size_t		i,
+				j;
+	int			silent = 0,
+				spoken = 0;
+
+	snprintf(path, sizeof(path), "%s/borders/%s.json", ka_fixtures(), rule);
+	document = json_load_file(path, 0, &error);
+	if (document == NULL)
+		printf("# %s:%d: %s\n", path, error.line, error.text);
+	REQUIRE(document != NULL);
+	CHECK_STR(json_string_value(json_object_get(document, "rule")), rule);
+	json_array_foreach(json_object_get(document, "borders"), i, group)
+	{
+		json_array_foreach(json_object_get(group, "cases"), j, border)
+		{
+			json_t	   *one = border_document(rule, json_object_get(group, "facts"), border);
+			bool		good = judge(one);
+
+			printf("%s border %s: %s\n", good ? "ok  " : "FAIL", rule, json_string_value(json_object_get(border, "case")));
+			CHECK(good);
+			if (json_object_get(one, "forbid"))
+				silent++;
+			else
+				spoken++;
+			json_decref(one);
+		}
+	}
+	CHECK(silent >= 1 && spoken >= 1);
+	json_decref(document);
+}
+
+TEST(borders_of_each_rule)
+{
+	const KaRuleInfo *rules;
+	size_t		count = ka_rules(&rules);
+
+	for (size_t i = 0; i < count; i++)
+		run_borders(rules[i].name);
 }
 
 /* The judge itself: a row that is right, and rows that are not. */
