@@ -265,7 +265,7 @@ run_reserve(Context *context)
 		.drop_caches = options->drop_caches,
 		.undo = options->undo,
 		.json = options->json,
-		.time_limit_s = options->time_limit_s,
+		.time_limit_ms = options->time_limit_ms,
 		.nodes = options->nodes,
 		.nnodes = options->nnodes,
 	};

@@ -1,4 +1,4 @@
-# The command line tool: kernel_advisor, and its manual page.
+# The command line tool: kernel_advisor, its manual page, and a drop-in for systemd as an example.
 #
 # Included by the top Makefile after PGXS and the helper's module.mk.  It is made
 # of the core's objects, the helper's (to do without a daemon) and its own; it
@@ -13,6 +13,7 @@ ADVISOR_OBJS = $(patsubst %.c,%.o,$(wildcard $(ADVISOR_DIR)/*.c))
 ADVISOR_LIBS = $(shell $(PKG_CONFIG) --libs libproc2 jansson) -lm
 ADVISOR_BINDIR ?= $(bindir)
 ADVISOR_MANDIR ?= $(mandir)/man1
+ADVISOR_DOCDIR ?= $(docdir)/extension
 
 ADVISOR_VERSION = $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(EXTENSION).control)
 
@@ -27,13 +28,17 @@ $(ADVISOR_OBJS): $(wildcard $(ADVISOR_DIR)/*.h $(ADVISORD)/*.h $(ADVISORD)/*.def
 
 install: install-advisor
 install-advisor: $(ADVISOR)
-	$(MKDIR_P) '$(DESTDIR)$(ADVISOR_BINDIR)' '$(DESTDIR)$(ADVISOR_MANDIR)'
+	$(MKDIR_P) '$(DESTDIR)$(ADVISOR_BINDIR)' '$(DESTDIR)$(ADVISOR_MANDIR)' '$(DESTDIR)$(ADVISOR_DOCDIR)'
 	$(INSTALL_PROGRAM) $(ADVISOR) '$(DESTDIR)$(ADVISOR_BINDIR)/kernel_advisor'
 	$(INSTALL_DATA) $(ADVISOR).1 '$(DESTDIR)$(ADVISOR_MANDIR)/kernel_advisor.1'
+	sed 's|/usr/lib/postgresql/15/bin/kernel_advisor|$(ADVISOR_BINDIR)/kernel_advisor|' $(ADVISOR_DIR)/postgresql-reserve.conf \
+		>'$(DESTDIR)$(ADVISOR_DOCDIR)/postgresql-reserve.conf'
+	chmod 644 '$(DESTDIR)$(ADVISOR_DOCDIR)/postgresql-reserve.conf'
 
 uninstall: uninstall-advisor
 uninstall-advisor:
-	rm -f '$(DESTDIR)$(ADVISOR_BINDIR)/kernel_advisor' '$(DESTDIR)$(ADVISOR_MANDIR)/kernel_advisor.1'
+	rm -f '$(DESTDIR)$(ADVISOR_BINDIR)/kernel_advisor' '$(DESTDIR)$(ADVISOR_MANDIR)/kernel_advisor.1' \
+		'$(DESTDIR)$(ADVISOR_DOCDIR)/postgresql-reserve.conf'
 
 clean: clean-advisor
 clean-advisor:

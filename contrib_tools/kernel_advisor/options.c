@@ -10,17 +10,17 @@
 
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "knobs.h"
+#include "protocol.h"
 #include "tool.h"
 
 /* From the extension's control file, by the makefile. */
 #ifndef KA_VERSION
 #define KA_VERSION "unknown"
 #endif
-
-#define MAX_TIME_LIMIT_S 600	/* as the helper has it */
 
 static const struct
 {
@@ -94,7 +94,7 @@ typedef enum OptionKind
 {
 	TEXT,
 	FLAG,						/* without an argument */
-	SECONDS,
+	SECONDS,					/* 30 or 0.5; stored in ms */
 	NODES						/* may be repeated */
 } OptionKind;
 
@@ -115,7 +115,7 @@ static const struct
 	{OPTION_ERROR, "--error", DOCTOR, TEXT, offsetof(KaOptions, error)},
 	{OPTION_LOG, "--log", DOCTOR, TEXT, offsetof(KaOptions, log_file)},
 	{OPTION_SOCKET, "--socket", RESERVE | ROLLBACK, TEXT, offsetof(KaOptions, socket)},
-	{OPTION_TIME_LIMIT, "--time-limit", RESERVE, SECONDS, offsetof(KaOptions, time_limit_s)},
+	{OPTION_TIME_LIMIT, "--time-limit", RESERVE, SECONDS, offsetof(KaOptions, time_limit_ms)},
 	{OPTION_NODE, "--node", RESERVE, NODES, offsetof(KaOptions, nodes)},
 	{OPTION_JSON, "--json", ADVISE | RESERVE | ROLLBACK, FLAG, offsetof(KaOptions, json)},
 	{OPTION_ESTIMATE, "--estimate", RESERVE, FLAG, offsetof(KaOptions, estimate)},
@@ -176,13 +176,24 @@ usage(const char *format, const char *what)
 	return KA_EXIT_TROUBLE;
 }
 
-/* A decimal number from 1 (or 0) to "max". */
 static bool
 read_number(const char *text, int64_t min, int64_t max, int64_t *number)
 {
 	const char *p = text;
 
 	return ka_parse_number(&p, p + strlen(p), number) && *p == '\0' && *number >= min && *number <= max;
+}
+
+static bool
+read_seconds(const char *text, int64_t *ms)
+{
+	char	   *end;
+	double		seconds = strtod(text, &end);
+
+	if (*text < '0' || *text > '9' || *end != '\0' || !(seconds >= 0.001 && seconds * 1000 <= KA_MAX_TIME_LIMIT_MS))
+		return false;
+	*ms = (int64_t) (seconds * 1000);
+	return true;
 }
 
 /* Stores an option; 0, or the exit status of a wrong one. */
@@ -206,8 +217,8 @@ store_option(KaOptions *options, int code, const char *value)
 				*(bool *) place = true;
 				break;
 			case SECONDS:
-				if (!read_number(value, 1, MAX_TIME_LIMIT_S, (int64_t *) place))
-					return usage("--time-limit takes 1 to 600 seconds, not %s", value);
+				if (!read_seconds(value, (int64_t *) place))
+					return usage("--time-limit takes seconds up to 600, not %s", value);
 				break;
 			case NODES:
 				if (options->nnodes == KA_MAX_OPTION_NODES ||

@@ -29,7 +29,7 @@ typedef struct KaOptions
 	const char *error;
 	const char *log_file;
 	const char *socket;
-	int64_t		time_limit_s;	/* 0: not given */
+	int64_t		time_limit_ms;	/* 0: not given */
 	int64_t		change;			/* the argument of rollback; 0: none, but --list */
 	int64_t		nodes[KA_MAX_OPTION_NODES];
 	size_t		nnodes;

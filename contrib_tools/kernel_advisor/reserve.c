@@ -184,7 +184,7 @@ ask(KaHelper *helper, KaReservePart *part, const KaReserveOptions *options, cons
 	if (!options->estimate)
 	{
 		request.flags |= options->undo ? KA_FLAG_UNDO : 0;
-		request.time_limit_ms = (uint32_t) (options->time_limit_s * 1000);
+		request.time_limit_ms = (uint32_t) options->time_limit_ms;
 	}
 	part->answered = ka_helper_call(helper, &request, &part->reply, problem);
 	return part->answered;

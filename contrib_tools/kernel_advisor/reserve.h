@@ -14,7 +14,7 @@ typedef struct KaReserveOptions
 	bool		drop_caches;
 	bool		undo;			/* all or nothing */
 	bool		json;
-	int64_t		time_limit_s;	/* 0: the helper's own */
+	int64_t		time_limit_ms;	/* 0: the helper's own */
 	const int64_t *nodes;		/* none: the kernel spreads the pages */
 	size_t		nnodes;
 } KaReserveOptions;

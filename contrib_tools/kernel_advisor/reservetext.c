@@ -128,21 +128,24 @@ print_need(KaArena *arena, const KaReservation *r)
 
 /* Not granted, and why; with the number that the bounds allow where that is it. */
 static const char *
-shortage(KaArena *arena, const KaReservePart *part)
+shortage(KaArena *arena, const KaReservePart *part, const KaReserveOptions *options)
 {
 	const KaReply *reply = &part->reply;
+	int64_t		limit_ms = options->time_limit_ms ? options->time_limit_ms : KA_DEFAULT_TIME_LIMIT_MS;
 
 	if (reply->status == KA_ST_RANGE)
 		return ka_printf(arena, "%s: at most %" PRId64 " pages", ka_status_text(reply->status), reply->max);
+	if (reply->status == KA_ST_PARTIAL && reply->elapsed_ms >= limit_ms)
+		return ka_printf(arena, "the time limit of %g s was over", (double) limit_ms / 1000);
 	if (reply->status == KA_ST_PARTIAL)
-		return "the kernel found no more pages in a row";
+		return "the kernel could not make more blocks of that size";
 	if (reply->error != 0)
 		return ka_printf(arena, "%s: %s", ka_status_text(reply->status), strerror(reply->error));
 	return ka_status_text(reply->status);
 }
 
 static void
-print_part(KaArena *arena, const KaReservation *r, const KaReservePart *part)
+print_part(KaArena *arena, const KaReservation *r, const KaReservePart *part, const KaReserveOptions *options)
 {
 	const KaReply *reply = &part->reply;
 	int64_t		after = ka_part_after(part);
@@ -158,7 +161,7 @@ print_part(KaArena *arena, const KaReservation *r, const KaReservePart *part)
 						 count_text(arena, after, "none"), change));
 	if (after < part->asked || (r->estimate && reply->status >= KA_ST_RATE))
 		print_pair("  why not all", r->estimate && reply->status < KA_ST_RATE ?
-				   "free blocks and compaction do not suffice" : shortage(arena, part));
+				   "free blocks and compaction do not suffice" : shortage(arena, part, options));
 	if (reply->reached > after)
 		print_pair("  at best, before it was undone", count_text(arena, reply->reached, NULL));
 	if (r->estimate)
@@ -214,7 +217,7 @@ ka_print_reservation(KaArena *arena, const KaReservation *r, const KaReserveOpti
 		puts((r->estimate ? expected : reserved)[r->outcome]);
 		print_need(arena, r);
 		for (size_t i = 0; i < r->nparts; i++)
-			print_part(arena, r, &r->parts[i]);
+			print_part(arena, r, &r->parts[i], options);
 		print_hint(arena, r, options);
 	}
 	return !arena->failed && fflush(stdout) == 0;

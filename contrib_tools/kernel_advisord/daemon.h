@@ -15,10 +15,6 @@
 #include "persist.h"
 #include "protocol.h"
 
-/* Limits of set and reserve. */
-#define KA_DEFAULT_TIME_LIMIT_MS 30000
-#define KA_MAX_TIME_LIMIT_MS 600000
-
 typedef struct KaDaemon
 {
 	const char *root;			/* "" for this machine */

@@ -115,6 +115,9 @@ typedef struct KaRequest
 	int64_t		value;
 } KaRequest;
 
+#define KA_DEFAULT_TIME_LIMIT_MS 30000
+#define KA_MAX_TIME_LIMIT_MS 600000
+
 /* State of a change, in the replies to list, set, reserve, persist ... */
 #define KA_CHANGE_THIS_BOOT		1u	/* made since the machine started */
 #define KA_CHANGE_ROLLED_BACK	2u

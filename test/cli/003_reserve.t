@@ -23,9 +23,11 @@ my $pool = pool();
 # usage: name, arguments, pattern of stderr
 my @usage = (
 	[ 'reserve without a directory', ['reserve'], qr/reserve needs -D PGDATA/ ],
-	[ 'a time limit of nothing', [qw(reserve -D x --time-limit 0)], qr/--time-limit takes 1 to 600 seconds, not 0/ ],
-	[ 'a time limit beyond the limit', [qw(reserve -D x --time-limit 601)], qr/--time-limit takes 1 to 600 seconds/ ],
-	[ 'a time limit that is no number', [qw(reserve -D x --time-limit 5s)], qr/--time-limit takes 1 to 600 seconds, not 5s/ ],
+	[ 'a time limit of nothing', [qw(reserve -D x --time-limit 0)], qr/--time-limit takes seconds up to 600, not 0/ ],
+	[ 'a time limit beyond the limit', [qw(reserve -D x --time-limit 601)], qr/--time-limit takes seconds up to 600, not 601/ ],
+	[ 'a time limit that is no number', [qw(reserve -D x --time-limit 5s)], qr/--time-limit takes seconds up to 600, not 5s/ ],
+	[ 'a time limit below zero', [qw(reserve -D x --time-limit -1)], qr/--time-limit takes seconds up to 600, not -1/ ],
+	[ 'a time limit of nan', [qw(reserve -D x --time-limit nan)], qr/--time-limit takes seconds up to 600, not nan/ ],
 	[ 'a node that is no number', [qw(reserve -D x --node one)], qr/--node takes the number of a memory node, not one/ ],
 	[ 'a node below zero', [qw(reserve -D x --node -1)], qr/--node takes the number of a memory node, not -1/ ],
 	[ 'more nodes than there can be', [ qw(reserve -D x), map { ('--node', $_) } 0 .. 64 ], qr/--node takes .* not 64/ ],
@@ -230,6 +232,13 @@ SKIP:
 	my $said = qx{systemd-analyze verify --man=no 'postgresql\@15-main.service' 2>&1};
 	is($?, 0, 'drop-in: systemd-analyze verify') or diag $said;
 	unlike($said, qr/reserve\.conf|postgresql/, 'drop-in: without a word') or diag $said;
+}
+
+SKIP:
+{
+	skip 'no man', 1 if system('man --version >/dev/null 2>&1') != 0;
+	my $said = qx{MANROFFSEQ= LC_ALL=C.UTF-8 man --warnings -E UTF-8 -l -Tutf8 -Z $FindBin::RealBin/../../contrib_tools/kernel_advisor/kernel_advisor.1 2>&1 >/dev/null};
+	is($said, '', 'the man page has no mistakes');
 }
 
 is(pool(), $pool, 'the pool is as it was');
