@@ -242,15 +242,95 @@ COMMENT ON COLUMN kernel_advisor.advice.activation IS 'none, reload, restart or 
 COMMENT ON COLUMN kernel_advisor.advice.command IS 'what to type';
 
 ----------------------------------------------------------------------
--- Who may do what: reading for pg_monitor, reset for whoever is granted it
+-- Setting what is advised, and taking it back
+----------------------------------------------------------------------
+
+CREATE TYPE kernel_advisor.change AS (
+	change_id bigint,
+	at timestamptz,
+	who text,
+	subject text,
+	action text,
+	old text,
+	asked text,
+	granted text,
+	verified text,
+	state text,
+	persisted_in text,
+	boot text,
+	effect jsonb,
+	detail text,
+	hint text);
+
+COMMENT ON TYPE kernel_advisor.change IS 'one change of a kernel or server setting: a row of the view changes';
+
+CREATE FUNCTION kernel_advisor.changes()
+RETURNS SETOF kernel_advisor.change
+AS 'MODULE_PATHNAME', 'ka_changes_sql'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION kernel_advisor.changes() IS 'the log of changes; use the view of the same name';
+
+CREATE VIEW kernel_advisor.changes AS
+	SELECT * FROM kernel_advisor.changes();
+
+COMMENT ON VIEW kernel_advisor.changes IS 'what was changed, oldest first: asked for, granted, and as it is now';
+COMMENT ON COLUMN kernel_advisor.changes.change_id IS 'number of the change, for rollback(); NULL in a row of apply() that is not in the log';
+COMMENT ON COLUMN kernel_advisor.changes.at IS 'when it was begun';
+COMMENT ON COLUMN kernel_advisor.changes.who IS 'the session''s role, or auto_apply';
+COMMENT ON COLUMN kernel_advisor.changes.subject IS 'kernel knob or server setting';
+COMMENT ON COLUMN kernel_advisor.changes.action IS 'set, reserve, alter system or rollback';
+COMMENT ON COLUMN kernel_advisor.changes.old IS 'value before';
+COMMENT ON COLUMN kernel_advisor.changes.asked IS 'value asked for; NULL: the setting was taken out of postgresql.auto.conf';
+COMMENT ON COLUMN kernel_advisor.changes.granted IS 'value as the helper or the server confirmed it';
+COMMENT ON COLUMN kernel_advisor.changes.verified IS 'value now, read by the server itself';
+COMMENT ON COLUMN kernel_advisor.changes.state IS 'in progress, unknown outcome, dry run, applied, partial, unchanged, refused, failed, skipped, pending restart, rolled back or superseded';
+COMMENT ON COLUMN kernel_advisor.changes.persisted_in IS 'file that keeps the value for the next boot, or start of the server';
+COMMENT ON COLUMN kernel_advisor.changes.boot IS 'file that wins at the next boot, and its value';
+COMMENT ON COLUMN kernel_advisor.changes.effect IS 'what the samples say about the time before and after; null while there are too few';
+COMMENT ON COLUMN kernel_advisor.changes.detail IS 'what happened, in words';
+COMMENT ON COLUMN kernel_advisor.changes.hint IS 'what to do about it, NULL when nothing';
+
+CREATE FUNCTION kernel_advisor.apply(
+	subject text DEFAULT NULL,
+	value text DEFAULT NULL,
+	persist boolean DEFAULT true,
+	dry_run boolean DEFAULT false)
+RETURNS SETOF kernel_advisor.change
+AS 'MODULE_PATHNAME', 'ka_apply_sql'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION kernel_advisor.apply(text, text, boolean, boolean) IS 'set one subject of the advice to a value, NULL: the recommended one; without a subject all that is recommended, in the safe order';
+
+CREATE FUNCTION kernel_advisor.apply(
+	subjects text[],
+	persist boolean DEFAULT true,
+	dry_run boolean DEFAULT false)
+RETURNS SETOF kernel_advisor.change
+AS 'MODULE_PATHNAME', 'ka_apply_list_sql'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION kernel_advisor.apply(text[], boolean, boolean) IS 'set these subjects of the advice to their recommended values, in the safe order; stops at the first that is not granted';
+
+CREATE FUNCTION kernel_advisor.rollback(change_id bigint)
+RETURNS SETOF kernel_advisor.change
+AS 'MODULE_PATHNAME', 'ka_rollback_sql'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE
+ROWS 1;
+
+COMMENT ON FUNCTION kernel_advisor.rollback(bigint) IS 'take a change back: the value before it, and what the file for the next boot said';
+
+----------------------------------------------------------------------
+-- Who may do what: reading for pg_monitor; reset, apply and rollback for whoever is granted it
 ----------------------------------------------------------------------
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA kernel_advisor FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA kernel_advisor FROM PUBLIC;
+REVOKE ALL ON TYPE kernel_advisor.change FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA kernel_advisor TO pg_monitor;
 GRANT SELECT ON kernel_advisor.samples, kernel_advisor.checkpoints,
-	kernel_advisor.status, kernel_advisor.advice TO pg_monitor;
+	kernel_advisor.status, kernel_advisor.advice, kernel_advisor.changes TO pg_monitor;
 GRANT EXECUTE ON FUNCTION kernel_advisor.samples(), kernel_advisor.checkpoints(),
-	kernel_advisor.status(), kernel_advisor.facts(), kernel_advisor.advise(jsonb)
-	TO pg_monitor;
+	kernel_advisor.status(), kernel_advisor.facts(), kernel_advisor.advise(jsonb),
+	kernel_advisor.changes() TO pg_monitor;

@@ -3,7 +3,7 @@
  *
  * One subject is a knob of the kernel (through the helper) or a setting of the
  * server (through ALTER SYSTEM's own code).  Several are put in the safe order
- * of the table in apply.c: huge_pages = on is never written before the server
+ * of the table in apply_sql.c: huge_pages = on is never written before the server
  * itself has seen that the pool is large enough.
  */
 #ifndef KA_APPLY_H
@@ -22,8 +22,8 @@ typedef struct KaApplyOptions
  * Sets one subject to a value.  The record tells what came of it, also when the
  * helper is absent, hung or lying: state, detail, hint and sqlstate are set and
  * nothing is raised for that.  Raised are: a cancel or termination while it
- * waits (the record is written first), a role without the right to ALTER SYSTEM
- * (42501), and a log that cannot be written.  Needs preloading, except for a
+ * waits (the record is written first), a value that is none (22023), and a log
+ * or a configuration file that cannot be written.  Needs preloading, except for a
  * dry run.
  *
  * Kernel's knobs: usable in a background worker without a database.
@@ -38,11 +38,17 @@ extern void ka_apply_one(const char *subject, const char *value, const KaApplyOp
  */
 extern void ka_rollback_one(int64 change_id, const KaApplyOptions *options, KaChangeRecord *record);
 
+/* Rows of the type kernel_advisor.change (changes_sql.c). */
+struct ReturnSetInfo;
+
+/* As recorded. */
+extern void ka_change_put(struct ReturnSetInfo *result, const KaChangeRecord *record);
+
 /* Whether the value asked for is in effect (or will be, after a restart). */
 extern bool ka_apply_granted(const KaChangeRecord *record);
 
 /* Raises the record's failure as an error: sqlstate, detail and hint. */
-extern void ka_apply_raise(const KaChangeRecord *record) pg_attribute_noreturn();
+extern void ka_apply_raise(const KaChangeRecord *record);
 
 /* Whether anything here can set a subject, and whether it is the kernel's. */
 typedef enum KaSubjectKind

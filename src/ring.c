@@ -15,6 +15,7 @@
 #include "storage/ipc.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
+#include "utils/timestamp.h"
 
 #include "guc.h"
 #include "shared.h"
@@ -97,7 +98,7 @@ shared_request(void)
 		prev_shmem_request_hook();
 
 	RequestAddinShmemSpace(shared_bytes());
-	RequestNamedLWLockTranche(TRANCHE, 1);
+	RequestNamedLWLockTranche(TRANCHE, 2);
 }
 
 static void
@@ -116,7 +117,9 @@ shared_startup(void)
 
 		memset(ka_shared, 0, sizeof(KaShared));
 		SpinLockInit(&ka_shared->mutex);
-		ka_shared->lock = &GetNamedLWLockTranche(TRANCHE)->lock;
+		ka_shared->lock = &GetNamedLWLockTranche(TRANCHE)[0].lock;
+		ka_shared->changes_lock = &GetNamedLWLockTranche(TRANCHE)[1].lock;
+		ka_shared->incarnation = GetCurrentTimestamp();
 		ka_shared->sampler_accepted = accepted;
 		ring_init(&ka_shared->sample_ring, 7, sizeof(KaSample), &offset);
 		ring_init(&ka_shared->checkpoint_ring, 1, sizeof(KaCheckpointRow), &offset);

@@ -8,6 +8,8 @@
  *			a few assignments under it, never a call.
  *	lock	(LWLock) both rings.  Held for the copy of at most KA_RING_CHUNK
  *			slots; nobody takes another lock under it.
+ *	changes_lock	(LWLock) the file of the change log, from reading it to
+ *			renaming a new one (changes.c).
  *
  * The sampler alone appends samples and changes slots that are filled; the
  * checkpointer and the sampler append checkpoints.  The postmaster runs while
@@ -48,6 +50,8 @@ typedef struct KaMark
 typedef struct KaShared
 {
 	LWLock	   *lock;
+	LWLock	   *changes_lock;
+	TimestampTz incarnation;	/* constant: when this shared memory was made */
 	bool		sampler_accepted;	/* constant: the postmaster took our worker */
 
 	slock_t		mutex;			/* from here on under "mutex" */

@@ -18,6 +18,7 @@
 #include "compat.h"
 #include "counters.h"
 #include "guc.h"
+#include "helper.h"
 #include "sampler.h"
 #include "shared.h"
 
@@ -155,6 +156,17 @@ status_checkpoint_hook(ReturnSetInfo *result, const KaShared *shared)
 			   hint);
 }
 
+static void
+status_helper(ReturnSetInfo *result)
+{
+	const char *state;
+	const char *detail;
+	const char *hint;
+
+	ka_helper_status(&state, &detail, &hint);
+	put_status(result, "helper", state, detail, hint);
+}
+
 Datum
 ka_status(PG_FUNCTION_ARGS)
 {
@@ -181,7 +193,7 @@ ka_status(PG_FUNCTION_ARGS)
 		status_checkpoint_hook(result, &shared);
 	}
 	put_status(result, "reporter", "absent", "not part of this version: history is kept in shared memory and its file only", NULL);
-	put_status(result, "helper", "absent", "not part of this version: commands in advice are for a person to run", NULL);
+	status_helper(result);
 	put_status(result, "probe", "absent",
 			   "not part of this version; these columns stay null: pcp_drains, pcp_drained_pages, direct_compact_us, direct_reclaim_us", NULL);
 	return (Datum) 0;

@@ -1,0 +1,121 @@
+/*
+ * apply.c: one change, or one rollback, whatever kind of subject it has.
+ *
+ * One subject at a time; apply_sql.c puts several in order.
+ *
+ * Locks: none of its own.
+ */
+#include "postgres.h"
+
+#include "utils/guc.h"
+
+#include "apply.h"
+#include "helper.h"
+#include "machine.h"
+#include "shared.h"
+
+bool
+ka_apply_granted(const KaChangeRecord *record)
+{
+	return record->state == KA_STATE_APPLIED || record->state == KA_STATE_UNCHANGED ||
+		record->state == KA_STATE_PENDING_RESTART;
+}
+
+void
+ka_apply_raise(const KaChangeRecord *record)
+{
+	ereport(ERROR,
+			(errcode(record->sqlstate ? record->sqlstate : ERRCODE_SYSTEM_ERROR),
+			 record->action == KA_ACTION_ROLLBACK ?
+			 errmsg("could not roll back change " INT64_FORMAT " of \"%s\"", record->refers, record->subject) :
+			 errmsg("could not set \"%s\" to \"%s\"", record->subject, record->asked),
+			 record->detail[0] ? errdetail("%s.%s%s%s", record->detail,
+										   record->state == KA_STATE_UNKNOWN && record->verified[0] ? " The kernel shows " : "",
+										   record->state == KA_STATE_UNKNOWN ? record->verified : "",
+										   record->state == KA_STATE_UNKNOWN && record->verified[0] ? "." : "") : 0,
+			 record->hint[0] ? errhint("%s", record->hint) : 0));
+}
+
+void
+ka_apply_one(const char *subject, const char *value, const KaApplyOptions *options, KaChangeRecord *record)
+{
+	if (!options->dry_run)
+		ka_shared_require();
+	switch (ka_subject_kind(subject))
+	{
+		case KA_SUBJECT_KERNEL:
+			ka_kernel_apply(subject, value, options, record);
+			return;
+		case KA_SUBJECT_SETTING:
+			ka_setting_apply(subject, value, options, record);
+			return;
+		case KA_SUBJECT_UNKNOWN:
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("there is nothing to set by the name of \"%s\"", subject),
+					 errhint("The column \"subject\" of kernel_advisor.advice has the names.")));
+	}
+}
+
+static void
+refuse(KaChangeRecord *record, int sqlstate, const char *detail, const char *hint)
+{
+	record->state = KA_STATE_REFUSED;
+	record->sqlstate = sqlstate;
+	KA_CHANGE_SET(record, detail, detail);
+	KA_CHANGE_SET(record, hint, hint);
+}
+
+void
+ka_rollback_one(int64 change_id, const KaApplyOptions *options, KaChangeRecord *record)
+{
+	KaChangeRecord change;
+	const char *again;
+
+	if (!options->dry_run)
+		ka_shared_require();
+	ka_change_init(record, KA_ACTION_ROLLBACK, "", options->who);
+	record->refers = change_id;
+	if (!ka_changes_find(change_id, &change))
+	{
+		refuse(record, ERRCODE_INVALID_PARAMETER_VALUE,
+			   psprintf("the change log has no change " INT64_FORMAT, change_id),
+			   "The view kernel_advisor.changes lists them; the oldest are dropped beyond a thousand.");
+		return;
+	}
+	KA_CHANGE_SET(record, subject, change.subject);
+	again = psprintf("Set the value that you want: SELECT * FROM kernel_advisor.apply('%s', '%s').", change.subject, change.old);
+
+	if (change.action == KA_ACTION_ROLLBACK)
+		refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+			   "it is a rollback itself", "Apply the change again.");
+	else if (change.rolled_back_by != 0)
+		refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+			   psprintf("it was rolled back already, by change " INT64_FORMAT, change.rolled_back_by), NULL);
+	else
+	{
+		switch (ka_change_state_now(&change))
+		{
+			case KA_STATE_APPLIED:
+			case KA_STATE_PARTIAL:
+			case KA_STATE_PENDING_RESTART:
+				/* Only the helper can tell whether a pool that shrank is still ours. */
+			case KA_STATE_SUPERSEDED:
+				if (change.knob)
+					ka_kernel_rollback(&change, options, record);
+				else
+					ka_setting_rollback(&change, options, record);
+				break;
+			case KA_STATE_IN_PROGRESS:
+				refuse(record, ERRCODE_OBJECT_IN_USE, "it is still in progress", NULL);
+				break;
+			case KA_STATE_UNKNOWN:
+				refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "its outcome is not known", again);
+				break;
+			default:
+				refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+					   psprintf("it had no effect: its state is \"%s\"", ka_change_state_name(change.state)), NULL);
+				break;
+		}
+	}
+}

@@ -1,0 +1,156 @@
+/*
+ * changes_sql.c: changes as rows of the type kernel_advisor.change.
+ *
+ * No locks: the file is read as a whole, and the ring chunk by chunk.
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "apply.h"
+#include "compat.h"
+#include "helper.h"
+#include "jsonb_sink.h"
+
+PG_FUNCTION_INFO_V1(ka_changes_sql);
+
+#define CHANGE_COLS 15
+
+/* What a row shows beside the record itself. */
+typedef struct Now
+{
+	KaChangeState state;
+	const char *verified;
+	const KaEffect *after;		/* NULL: not yet */
+} Now;
+
+/* "/etc/sysctl.d/60-kernel-advisor.conf: 1000" */
+static const char *
+boot_text(const KaChangeRecord *record)
+{
+	const KaKnob *knob = record->knob ? ka_knob_find((uint32) record->knob) : NULL;
+	const char *value = knob && record->boot_value >= 0 ?
+		psprintf(INT64_FORMAT, record->boot_value) : "?";
+
+	if (knob && knob->words && record->boot_value >= 0)
+	{
+		value = "?";
+		for (int64 i = 0; knob->words[i]; i++)
+		{
+			if (i == record->boot_value)
+				value = knob->words[i];
+		}
+	}
+	switch (record->boot_winner)
+	{
+		case KA_BOOT_NOTHING:
+			return "no file sets it";
+		case KA_BOOT_OURS:
+			return psprintf("%s: %s", record->boot_file, value);
+		case KA_BOOT_OTHER:
+			return psprintf("%s wins: %s", record->boot_file, value);
+		case KA_BOOT_CMDLINE:
+			return psprintf("the kernel command line wins: %s", value);
+		default:
+			return NULL;
+	}
+}
+
+static bool
+encode_part(const KaJsonSink *sink, const char *name, const char *samples_name, const KaEffect *effect)
+{
+	char		samples[32];
+
+	snprintf(samples, sizeof(samples), INT64_FORMAT, effect ? effect->samples : (int64) 0);
+	return sink->key(sink->ctx, name) &&
+		(effect && ka_effect_suffices(effect) ? ka_effect_encode(effect, sink) : sink->null(sink->ctx)) &&
+		sink->key(sink->ctx, samples_name) && sink->number(sink->ctx, samples);
+}
+
+static Datum
+effect_datum(const KaChangeRecord *record, const KaEffect *after)
+{
+	KaJsonSink	sink;
+	KaJsonbBuilder *builder = ka_jsonb_builder(&sink);
+
+	sink.begin_object(sink.ctx);
+	encode_part(&sink, "before", "samples_before", &record->before);
+	encode_part(&sink, "after", "samples_after", after);
+	sink.end_object(sink.ctx);
+	return JsonbPGetDatum(ka_jsonb_result(builder));
+}
+
+static void
+put_change(ReturnSetInfo *result, const KaChangeRecord *record, const Now *now)
+{
+	Datum		values[CHANGE_COLS];
+	bool		nulls[CHANGE_COLS] = {0};
+	int			n = 0;
+
+#define TEXT_COLUMN(text) \
+	do { \
+		const char *text_ = (text); \
+		nulls[n] = text_ == NULL || text_[0] == '\0'; \
+		values[n] = nulls[n] ? (Datum) 0 : CStringGetTextDatum(text_); \
+		n++; \
+	} while (0)
+
+	nulls[n] = record->change_id == 0;
+	values[n++] = Int64GetDatum(record->change_id);
+	values[n++] = TimestampTzGetDatum(record->at);
+	TEXT_COLUMN(record->who);
+	TEXT_COLUMN(record->subject);
+	TEXT_COLUMN(ka_change_action_name(record->action));
+	TEXT_COLUMN(record->old);
+	TEXT_COLUMN(record->asked);
+	TEXT_COLUMN(record->granted);
+	TEXT_COLUMN(now->verified);
+	TEXT_COLUMN(ka_change_state_name(now->state));
+	TEXT_COLUMN(record->persisted_in);
+	TEXT_COLUMN(boot_text(record));
+	nulls[n] = record->change_id == 0;
+	values[n] = nulls[n] ? (Datum) 0 : effect_datum(record, now->after);
+	n++;
+	TEXT_COLUMN(record->detail);
+	TEXT_COLUMN(record->hint);
+#undef TEXT_COLUMN
+
+	if (n != CHANGE_COLS || result->setDesc->natts != CHANGE_COLS)
+		elog(ERROR, "incorrect number of output columns: %d, expected %d",
+			 result->setDesc->natts, CHANGE_COLS);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+void
+ka_change_put(ReturnSetInfo *result, const KaChangeRecord *record)
+{
+	Now			now = {.state = record->state, .verified = record->verified};
+
+	put_change(result, record, &now);
+}
+
+/* changes(): the log, oldest first, as it is now. */
+Datum
+ka_changes_sql(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	KaChangeRecord *records;
+	int			n = ka_changes_read(&records);
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < n; i++)
+	{
+		KaEffect	after;
+		Now			now = {.after = &after};
+
+		CHECK_FOR_INTERRUPTS();
+		ka_change_after(records, n, i, &after);
+		now.state = ka_change_state_now(&records[i]);
+		now.verified = ka_change_verified_now(&records[i]);
+		put_change(result, &records[i], &now);
+	}
+	return (Datum) 0;
+}
