@@ -6,7 +6,8 @@ SET client_min_messages = warning;
 CREATE ROLE regress_ka_nobody;
 CREATE ROLE regress_ka_monitor IN ROLE pg_monitor;
 CREATE ROLE regress_ka_operator IN ROLE pg_monitor;
-GRANT EXECUTE ON FUNCTION kernel_advisor.reset() TO regress_ka_operator;
+GRANT EXECUTE ON FUNCTION kernel_advisor.reset(), kernel_advisor.apply(text, text, boolean, boolean),
+  kernel_advisor.apply(text[], boolean, boolean), kernel_advisor.rollback(bigint) TO regress_ka_operator;
 
 -- nothing but what is listed here belongs to the extension (17 lists row types as well)
 SELECT pg_describe_object(classid, objid, 0) AS object
@@ -47,13 +48,21 @@ SELECT * FROM kernel_advisor.advise('{}');
 SELECT count(*) FROM kernel_advisor.samples;
 SELECT count(*) FROM kernel_advisor.status;
 SELECT kernel_advisor.reset();
+SELECT count(*) FROM kernel_advisor.changes;
+SELECT * FROM kernel_advisor.apply('vm.swappiness', '1');
+SELECT * FROM kernel_advisor.apply(ARRAY['vm.swappiness']);
+SELECT * FROM kernel_advisor.rollback(1);
 RESET ROLE;
 
 SET ROLE regress_ka_monitor;
 SELECT count(*) > 0 AS advice FROM kernel_advisor.advice;
 SELECT jsonb_typeof(kernel_advisor.facts()) AS facts;
 SELECT count(*) > 0 AS status FROM kernel_advisor.status;
+SELECT count(*) IS NOT NULL AS changes FROM kernel_advisor.changes;
 SELECT kernel_advisor.reset();
+SELECT * FROM kernel_advisor.apply('vm.swappiness', '1');
+SELECT * FROM kernel_advisor.apply(ARRAY['vm.swappiness']);
+SELECT * FROM kernel_advisor.rollback(1);
 RESET ROLE;
 
 -- safe under any search_path: nothing of the caller's is called instead
@@ -84,5 +93,9 @@ WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'kernel_advisor
   AND attnum > 0
 GROUP BY attrelid ORDER BY attrelid::regclass::text COLLATE "C";
 
-REVOKE EXECUTE ON FUNCTION kernel_advisor.reset() FROM regress_ka_operator;
+-- the row type, too
+SELECT has_type_privilege('regress_ka_nobody', 'kernel_advisor.change', 'USAGE') AS nobody_uses_type;
+
+REVOKE EXECUTE ON FUNCTION kernel_advisor.reset(), kernel_advisor.apply(text, text, boolean, boolean),
+  kernel_advisor.apply(text[], boolean, boolean), kernel_advisor.rollback(bigint) FROM regress_ka_operator;
 DROP ROLE regress_ka_nobody, regress_ka_monitor, regress_ka_operator;

@@ -217,14 +217,18 @@ may_alter(const char *name, KaChangeRecord *record)
 	return true;
 }
 
-/* What becomes of huge_pages = on at a boot, where that is known to fail. */
+/* The pool is large enough now; the next boot is another question. */
 static void
-warn_of_boot(KaChangeRecord *record, const KaPoolProof *proof)
+tell_proof(const KaPoolProof *proof, KaChangeRecord *record)
 {
-	KA_CHANGE_SET(record, hint,
-				  "With huge_pages = on the server does not start on a smaller pool: keep the pool over reboots as well.");
 	ka_change_detail(record, "the pool is large enough: the server needs " INT64_FORMAT " pages of " INT64_FORMAT " kB and could have " INT64_FORMAT,
 					 proof->needed, proof->page_bytes / 1024, proof->available);
+	if (proof->boot == KA_UNKNOWN)
+		KA_CHANGE_SET(record, hint, "Restart the server. It starts after a reboot only if the pool is kept for the next boot as well.");
+	else if (proof->boot < proof->needed)
+		KA_CHANGE_SET(record, hint,
+					  psprintf("The next boot reserves " INT64_FORMAT " pages, with which the server does not start: keep the pool, too.",
+							   proof->boot));
 }
 
 /* False: the record says why not. */
@@ -239,7 +243,7 @@ may_be_on(const Setting *setting, const char *value, const KaApplyOptions *optio
 	ka_machine_prove_pool(&proof);
 	if (proof.proven)
 	{
-		warn_of_boot(record, &proof);
+		tell_proof(&proof, record);
 		return true;
 	}
 	if (options->dry_run)

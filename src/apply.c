@@ -21,6 +21,23 @@ ka_apply_granted(const KaChangeRecord *record)
 		record->state == KA_STATE_PENDING_RESTART;
 }
 
+/*
+ * A detail as a sentence: with a capital, unless it begins with a name, and
+ * with what the kernel shows where nothing else is known.
+ */
+static const char *
+sentence(const KaChangeRecord *record)
+{
+	char	   *text = psprintf("%s.", record->detail);
+	size_t		word = strcspn(text, " ");
+
+	if (strcspn(text, "_.\"") >= word)
+		text[0] = pg_toupper((unsigned char) text[0]);
+	if (record->state == KA_STATE_UNKNOWN && record->verified[0])
+		text = psprintf("%s The kernel shows %s.", text, record->verified);
+	return text;
+}
+
 void
 ka_apply_raise(const KaChangeRecord *record)
 {
@@ -29,10 +46,7 @@ ka_apply_raise(const KaChangeRecord *record)
 			 record->action == KA_ACTION_ROLLBACK ?
 			 errmsg("could not roll back change " INT64_FORMAT " of \"%s\"", record->refers, record->subject) :
 			 errmsg("could not set \"%s\" to \"%s\"", record->subject, record->asked),
-			 record->detail[0] ? errdetail("%s.%s%s%s", record->detail,
-										   record->state == KA_STATE_UNKNOWN && record->verified[0] ? " The kernel shows " : "",
-										   record->state == KA_STATE_UNKNOWN ? record->verified : "",
-										   record->state == KA_STATE_UNKNOWN && record->verified[0] ? "." : "") : 0,
+			 record->detail[0] ? errdetail("%s", sentence(record)) : 0,
 			 record->hint[0] ? errhint("%s", record->hint) : 0));
 }
 

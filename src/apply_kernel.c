@@ -146,6 +146,21 @@ report_commit_limit(const KaReply *reply, KaChangeRecord *record)
 									   reply->commit_limit_bytes));
 }
 
+/* A pool that is smaller now than what huge_pages = on needs. */
+static void
+warn_of_start(const KaKnob *knob, KaChangeRecord *record)
+{
+	const char *huge_pages = ka_setting_now("huge_pages");
+	KaPoolProof proof;
+
+	if (!(knob->flags & KA_KF_POOL) || huge_pages == NULL || strcmp(huge_pages, "on") != 0)
+		return;
+	ka_machine_prove_pool(&proof);
+	if (!proof.proven)
+		KA_CHANGE_SET(record, hint,
+					  psprintf("huge_pages is on, and the server will not start again: %s.", proof.problem));
+}
+
 /* The answer to set, reserve or rollback, against what the kernel shows. */
 static void
 judge(const KaKnob *knob, int node, int64 old, const KaReply *reply, KaChangeRecord *record)
@@ -220,6 +235,8 @@ ask_recorded(const KaRequest *request, KaReply *reply, KaChangeRecord *record, c
 		record->state = state == KA_STATE_IN_PROGRESS ? KA_STATE_UNKNOWN : state;
 		append_detail(record, psprintf("cancelled while kernel_advisord was asked to %s",
 									   ka_operation_name(request->operation)));
+		if (record->state == KA_STATE_UNKNOWN)
+			KA_CHANGE_SET(record, hint, "The column \"verified\" shows the value; set the one that you want with apply().");
 		verify(knob, node, record);
 		ka_changes_finish(record);
 		PG_RE_THROW();
@@ -398,6 +415,16 @@ dry_run(const Target *target, const KaApplyOptions *options, KaChangeRecord *rec
 		append_detail(record, "nothing was changed");
 }
 
+static const char *
+list_words(const KaKnob *knob)
+{
+	const char *text = knob->words[0];
+
+	for (int i = 1; knob->words[i]; i++)
+		text = psprintf("%s, %s", text, knob->words[i]);
+	return text;
+}
+
 /* False: a change of that value is none, or the record says why there cannot be one. */
 static bool
 find_target(const char *subject, const char *value, Target *target, KaChangeRecord *record)
@@ -410,7 +437,7 @@ find_target(const char *subject, const char *value, Target *target, KaChangeReco
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for \"%s\": \"%s\"", subject, value),
 				 target->knob->words ?
-				 errhint("It takes a word, for instance \"%s\".", target->knob->words[0]) :
+				 errhint("Available values: %s.", list_words(target->knob)) :
 				 errhint("It takes a number%s%s.", target->knob->unit[0] ? " in " : "", target->knob->unit)));
 
 	record->knob = (int32) target->knob->number;
@@ -479,6 +506,7 @@ ka_kernel_apply(const char *subject, const char *value, const KaApplyOptions *op
 			judge(target.knob, target.node, target.old, &reply, record);
 			report_reservation(&target, &reply, record);
 			report_commit_limit(&reply, record);
+			warn_of_start(target.knob, record);
 		}
 		else
 			verify(target.knob, target.node, record);
@@ -593,7 +621,10 @@ ka_kernel_rollback(const KaChangeRecord *change, const KaApplyOptions *options, 
 			 ask_recorded(&request, &reply, record, knob, change->node))
 	{
 		if (!options->dry_run)
+		{
 			judge(knob, change->node, old, &reply, record);
+			warn_of_start(knob, record);
+		}
 		else if (!is_done(reply.status))
 			refused(knob, &reply, record);
 		else

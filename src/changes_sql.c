@@ -14,6 +14,7 @@
 #include "compat.h"
 #include "helper.h"
 #include "jsonb_sink.h"
+#include "machine.h"
 
 PG_FUNCTION_INFO_V1(ka_changes_sql);
 
@@ -25,38 +26,32 @@ typedef struct Now
 	KaChangeState state;
 	const char *verified;
 	const KaEffect *after;		/* NULL: not yet */
+	const KaFacts *boot;		/* what the next boot sets */
 } Now;
 
-/* "/etc/sysctl.d/60-kernel-advisor.conf: 1000" */
+/*
+ * "/etc/sysctl.d/60-kernel-advisor.conf: 1000".  As the boot files are now; for
+ * a knob that the core does not look up there, as the helper found it then.
+ */
 static const char *
-boot_text(const KaChangeRecord *record)
+boot_text(const KaChangeRecord *record, const KaFacts *boot)
 {
 	const KaKnob *knob = record->knob ? ka_knob_find((uint32) record->knob) : NULL;
-	const char *value = knob && record->boot_value >= 0 ?
-		psprintf(INT64_FORMAT, record->boot_value) : "?";
+	const char *value;
+	const char *file;
 
-	if (knob && knob->words && record->boot_value >= 0)
+	if (knob == NULL)
+		return NULL;
+	if (!ka_machine_boot(boot, knob, record->node, &value, &file))
 	{
-		value = "?";
-		for (int64 i = 0; knob->words[i]; i++)
-		{
-			if (i == record->boot_value)
-				value = knob->words[i];
-		}
-	}
-	switch (record->boot_winner)
-	{
-		case KA_BOOT_NOTHING:
-			return "no file sets it";
-		case KA_BOOT_OURS:
-			return psprintf("%s: %s", record->boot_file, value);
-		case KA_BOOT_OTHER:
-			return psprintf("%s wins: %s", record->boot_file, value);
-		case KA_BOOT_CMDLINE:
-			return psprintf("the kernel command line wins: %s", value);
-		default:
+		if (record->boot_winner == KA_BOOT_UNKNOWN)
 			return NULL;
+		file = record->boot_winner == KA_BOOT_NOTHING ? NULL : record->boot_file;
+		value = ka_machine_value_text(knob, record->boot_value);
 	}
+	if (file == NULL)
+		return "no file sets it";
+	return value ? psprintf("%s: %s", file, value) : file;
 }
 
 static bool
@@ -110,12 +105,12 @@ put_change(ReturnSetInfo *result, const KaChangeRecord *record, const Now *now)
 	TEXT_COLUMN(now->verified);
 	TEXT_COLUMN(ka_change_state_name(now->state));
 	TEXT_COLUMN(record->persisted_in);
-	TEXT_COLUMN(boot_text(record));
+	TEXT_COLUMN(boot_text(record, now->boot));
 	nulls[n] = record->change_id == 0;
 	values[n] = nulls[n] ? (Datum) 0 : effect_datum(record, now->after);
 	n++;
 	TEXT_COLUMN(record->detail);
-	TEXT_COLUMN(record->hint);
+	TEXT_COLUMN(now->state == (KaChangeState) record->state ? record->hint : NULL);	/* else it is out of date */
 #undef TEXT_COLUMN
 
 	if (n != CHANGE_COLS || result->setDesc->natts != CHANGE_COLS)
@@ -127,8 +122,11 @@ put_change(ReturnSetInfo *result, const KaChangeRecord *record, const Now *now)
 void
 ka_change_put(ReturnSetInfo *result, const KaChangeRecord *record)
 {
-	Now			now = {.state = record->state, .verified = record->verified};
+	KaFacts    *boot = palloc(sizeof(KaFacts));
+	Now			now = {.state = record->state, .verified = record->verified, .boot = boot};
+	KaArena		arena;
 
+	ka_machine_collect_boot(boot, &arena);
 	put_change(result, record, &now);
 }
 
@@ -139,12 +137,15 @@ ka_changes_sql(PG_FUNCTION_ARGS)
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	KaChangeRecord *records;
 	int			n = ka_changes_read(&records);
+	KaFacts    *boot = palloc(sizeof(KaFacts));
+	KaArena		arena;
 
 	InitMaterializedSRF(fcinfo, 0);
+	ka_machine_collect_boot(boot, &arena);
 	for (int i = 0; i < n; i++)
 	{
 		KaEffect	after;
-		Now			now = {.after = &after};
+		Now			now = {.after = &after, .boot = boot};
 
 		CHECK_FOR_INTERRUPTS();
 		ka_change_after(records, n, i, &after);

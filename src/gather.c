@@ -1,6 +1,6 @@
 /*
- * gather.c: what the kernel's files, the server's own settings and mapping, and
- * the sampler's ring tell, put together.
+ * gather.c: what the kernel's files, the server's own settings and mapping, the
+ * sampler's ring and the root helper (where there is one) tell, put together.
  *
  * Reads with the rights of the server, writes nothing and takes no lock but
  * those of the rings.  Needs no transaction and no database, so that it works
@@ -13,6 +13,7 @@
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "storage/pg_shmem.h"
 #include "storage/procarray.h"
 #include "utils/guc.h"
 
@@ -21,6 +22,7 @@
 #include "compat.h"
 #include "gather.h"
 #include "guc.h"
+#include "helper.h"
 #include "window.h"
 
 /*
@@ -139,6 +141,22 @@ collect_postgres(KaFacts *facts, const KaSource *source)
 		ka_set_int(facts, KA_PG_MEMLOCK_LIMIT, (int64) Min(memlock.rlim_cur, (rlim_t) PG_INT64_MAX));
 }
 
+/*
+ * The free blocks give a lower bound of what a pool could have; the helper, who
+ * may read /proc/pagetypeinfo, knows what compaction could add.  Without it, or
+ * when it is slow, the bound stays.
+ */
+static void
+ask_helper(KaFacts *facts)
+{
+	int64		size_bytes = huge_page_size > 0 ? (int64) huge_page_size * 1024 : ka_int(facts, KA_HP_DEFAULT_SIZE);
+	KaPool	   *pool = size_bytes > 0 ? ka_pool(facts, size_bytes) : NULL;
+	int64		grantable;
+
+	if (pool && ka_helper_grantable(size_bytes, size_bytes == ka_int(facts, KA_HP_DEFAULT_SIZE), &grantable))
+		pool->grantable = grantable;
+}
+
 KaFacts *
 ka_gather_facts(KaArena *arena)
 {
@@ -156,6 +174,7 @@ ka_gather_facts_since(KaArena *arena, TimestampTz not_before)
 	collect_postgres(facts, &source);
 	if (!ka_collect(facts, &source))
 		arena->failed = true;
+	ask_helper(facts);
 	ka_collect_window(facts, not_before);
 	ka_arena_check(arena);
 	return facts;

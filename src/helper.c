@@ -25,7 +25,7 @@
 /* connect() on a full queue cannot be waited for: asked again after this. */
 #define RETRY_MS 10
 
-/* status() must not wait for a helper that hangs. */
+/* status() and facts() must not wait for a helper that hangs. */
 #define STATUS_TIMEOUT_MS 500
 
 /* What each trouble means: for people, and for errcode(). */
@@ -303,4 +303,29 @@ ka_helper_status(const char **state, const char **detail, const char **hint)
 						   ka_helper_socket, reply.version, knob->name, ka_status_text(reply.status));
 		*hint = ka_helper_status_hint(reply.status);
 	}
+}
+
+bool
+ka_helper_grantable(int64 size_bytes, bool default_size, int64 *pages)
+{
+	KaHelperFailure failure;
+	KaRequest	request;
+	KaReply		reply;
+
+	for (size_t i = 0; i < ka_nknobs; i++)
+	{
+		const KaKnob *knob = &ka_knobs[i];
+
+		if (!(knob->flags & KA_KF_POOL) ||
+			(default_size ? knob->number != KA_HK_NR_HUGEPAGES : knob->page_bytes != size_bytes))
+			continue;
+		/* The free blocks are the same whatever number of pages is asked about. */
+		request = ka_helper_request(KA_OP_ESTIMATE, knob, KA_ALL_NODES, 0);
+		if (!ka_helper_call(&request, &reply, STATUS_TIMEOUT_MS, &failure) ||
+			reply.status != KA_ST_OK || reply.pages_free < 0)
+			return false;
+		*pages = reply.pages_free + Max(reply.pages_compaction, 0);
+		return true;
+	}
+	return false;
 }

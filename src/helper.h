@@ -61,4 +61,10 @@ extern const char *ka_helper_status_hint(uint32 status);	/* NULL: none */
  */
 extern void ka_helper_status(const char **state, const char **detail, const char **hint);
 
+/*
+ * For facts(): pages of a size that free blocks and compaction could give to
+ * its pool now.  False: no helper that answers at once, or not known.
+ */
+extern bool ka_helper_grantable(int64 size_bytes, bool default_size, int64 *pages);
+
 #endif							/* KA_HELPER_H */

@@ -79,6 +79,58 @@ ka_machine_parse(const KaKnob *knob, const char *text, int64 *value)
 	return true;
 }
 
+void
+ka_machine_collect_boot(KaFacts *facts, KaArena *arena)
+{
+	KaSource	source = ka_machine_source();
+
+	ka_palloc_arena(arena);
+	ka_facts_init(facts, arena);
+	if (!ka_collect_boot(facts, &source))
+		arena->failed = true;
+	ka_arena_check(arena);
+}
+
+bool
+ka_machine_boot(const KaFacts *facts, const KaKnob *knob, int node, const char **value, const char **file)
+{
+	int			sysctl = node == KA_ALL_NODES ? ka_sysctl_by_name(knob->name) : -1;
+
+	*value = *file = NULL;
+	if (sysctl >= 0 && facts->boot[sysctl].known)
+	{
+		*file = facts->boot[sysctl].file;
+		if (facts->boot[sysctl].value != KA_UNKNOWN)
+			*value = psprintf(INT64_FORMAT, facts->boot[sysctl].value);
+		return true;
+	}
+	if (knob->number == KA_HK_THP_ENABLED && facts->boot_thp_known)
+	{
+		*value = ka_text(facts, KA_BOOT_THP_VALUE);
+		*file = ka_text(facts, KA_BOOT_THP_FILE);
+		return true;
+	}
+	return false;
+}
+
+/* Pages of this size that the next boot reserves: from sysctl.d, else the kernel command line. */
+static int64
+boot_pages(const KaFacts *facts, int64 page_bytes)
+{
+	const KaBootSysctl *boot = &facts->boot[KA_KNOB_NR_HUGEPAGES];
+	bool		default_size = page_bytes == ka_int(facts, KA_HP_DEFAULT_SIZE);
+
+	if (default_size && boot->known && boot->value != KA_UNKNOWN)
+		return boot->value;
+	for (size_t i = 0; i < facts->nboot_pools; i++)
+	{
+		if (facts->boot_pools[i].size_bytes == page_bytes ||
+			(default_size && facts->boot_pools[i].size_bytes == KA_UNKNOWN))
+			return facts->boot_pools[i].pages;
+	}
+	return boot->known ? 0 : KA_UNKNOWN;
+}
+
 static bool
 unproven(KaPoolProof *proof, const char *problem)
 {
@@ -164,15 +216,18 @@ ka_machine_prove_pool(KaPoolProof *proof)
 	KaArena		arena;
 
 	memset(proof, 0, sizeof(*proof));
-	proof->cgroup_limit_bytes = KA_UNKNOWN;
+	proof->cgroup_limit_bytes = proof->boot = KA_UNKNOWN;
 	ka_palloc_arena(&arena);
 	ka_facts_init(facts, &arena);
-	if (!ka_collect_hugepages(facts, &source) || !ka_collect_cgroup(facts, &source))
+	if (!ka_collect_hugepages(facts, &source) || !ka_collect_cgroup(facts, &source) ||
+		!ka_collect_boot(facts, &source))
 		arena.failed = true;
 	ka_arena_check(&arena);
 
 	proof->page_bytes = huge_page_size > 0 ? (int64) huge_page_size * 1024 : Max(ka_int(facts, KA_HP_DEFAULT_SIZE), 0);
 	proof->needed = setting_number("shared_memory_size_in_huge_pages");
+	if (proof->page_bytes > 0)
+		proof->boot = boot_pages(facts, proof->page_bytes);
 	ka_find_mapping(&server, (uintptr_t) BufferBlocks, &mapping);
 	prove(proof, facts, &mapping);
 }

@@ -23,6 +23,15 @@ extern char *ka_machine_value_text(const KaKnob *knob, int64 value);
 extern bool ka_machine_parse(const KaKnob *knob, const char *text, int64 *value);
 
 /*
+ * What the next boot makes of a knob, as far as the core's reader of the boot
+ * settings knows it: the value (KA_UNKNOWN: not set) and the file (NULL: no
+ * file).  False: not known.  "facts" has been through ka_machine_collect_boot.
+ */
+extern void ka_machine_collect_boot(KaFacts *facts, KaArena *arena);
+extern bool ka_machine_boot(const KaFacts *facts, const KaKnob *knob, int node,
+							const char **value, const char **file);
+
+/*
  * Huge pages for this server: what it needs at its next start with the
  * settings as they are, and what there would be then (free - reserved, and
  * what it holds itself).
@@ -36,7 +45,8 @@ typedef struct KaPoolProof
 	int64		reserved;
 	int64		own;			/* pages that this server holds now */
 	int64		available;		/* to this server after a restart */
-	int64		cgroup_limit_bytes; /* smallest hugetlb limit; KA_UNKNOWN: none */
+	int64		cgroup_limit_bytes; /* that the cgroup leaves to this server; KA_UNKNOWN: no limit */
+	int64		boot;			/* pages that the next boot reserves; KA_UNKNOWN */
 	bool		proven;
 	const char *problem;		/* why not; palloc'd, NULL when proven */
 } KaPoolProof;
