@@ -130,7 +130,7 @@ extern void ka_change_init(KaChangeRecord *record, KaChangeAction action, const 
 extern void ka_change_text(char *field, size_t size, const char *text);
 #define KA_CHANGE_SET(record, field, text) \
 	ka_change_text((record)->field, sizeof((record)->field), (text))
-extern void ka_change_detail(KaChangeRecord *record, const char *format,...) pg_attribute_printf(2, 3);
+extern void ka_change_detail(KaChangeRecord *record, const char *format,...) KA_PRINTF(2, 3);
 
 /*
  * Gives the record an id and writes it, with the measure of the time before.
