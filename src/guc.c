@@ -9,6 +9,7 @@
 #include "utils/guc.h"
 
 #include "kernel_advisord/protocol.h"
+#include "auto.h"
 #include "guc.h"
 
 #define MIN_INTERVAL 10			/* ms */
@@ -18,9 +19,19 @@
 int			ka_sample_interval = 1000;
 int			ka_checkpoint_sample_interval = 200;
 int			ka_history_size = 8192;
+int			ka_auto_apply = KA_AUTO_APPLY_OFF;
 char	   *ka_helper_socket = NULL;
 int			ka_helper_timeout = 60000;
 char	   *ka_machine_root = "";
+
+static const struct config_enum_entry auto_apply_options[] = {
+	{"off", KA_AUTO_APPLY_OFF, false},
+	{"safe", KA_AUTO_APPLY_SAFE, false},
+	{"false", KA_AUTO_APPLY_OFF, true},
+	{"no", KA_AUTO_APPLY_OFF, true},
+	{"0", KA_AUTO_APPLY_OFF, true},
+	{NULL, 0, false}
+};
 
 void
 ka_define_settings(void)
@@ -40,6 +51,13 @@ ka_define_settings(void)
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
 
+	DefineCustomEnumVariable("kernel_advisor.auto_apply",
+							 "Which advice is applied without asking.",
+							 "safe: kernel settings that were measured to be wrong here, one at a time, watched and taken back when they make it worse.",
+							 &ka_auto_apply,
+							 KA_AUTO_APPLY_OFF, auto_apply_options,
+							 PGC_SIGHUP, GUC_SUPERUSER_ONLY,
+							 NULL, NULL, NULL);
 	DefineCustomStringVariable("kernel_advisor.helper_socket",
 							   "Socket of kernel_advisord, the root helper.",
 							   "Empty: kernel settings are not changed from here.",

@@ -55,6 +55,7 @@ static Join join;
 static Candidate candidates[KA_RING_CHUNK + 1];
 static TimestampTz baseline_at; /* since when samples follow each other without a gap */
 static uint64 unsettled;		/* no row before this position waits for us */
+static uint64 settled;			/* rows that got their part */
 
 void
 ka_checkpoint_unsummed(KaCheckpointRow *row)
@@ -227,6 +228,13 @@ settle(Candidate *candidate)
 	ka_ring_set_phases(row);
 	ka_ring_change_checkpoint(candidate->position, row);
 	join.checkpoint_id = 0;
+	settled++;
+}
+
+uint64
+ka_join_settled(void)
+{
+	return settled;
 }
 
 void
@@ -240,16 +248,16 @@ ka_join_begin(TimestampTz baseline)
 	/* What has ended by now gets no sample any more. */
 	do
 	{
-		int			settled = 0;
+		int			done = 0;
 
 		count = find_candidates();
-		while (settled < count && candidates[settled].row.ended_at != DT_NOEND)
+		while (done < count && candidates[done].row.ended_at != DT_NOEND)
 		{
-			if (join.checkpoint_id != candidates[settled].row.checkpoint_id)
-				join_start(&candidates[settled].row);
-			settle(&candidates[settled++]);
+			if (join.checkpoint_id != candidates[done].row.checkpoint_id)
+				join_start(&candidates[done].row);
+			settle(&candidates[done++]);
 		}
-		count = settled;
+		count = done;
 	} while (count > 0);
 }
 

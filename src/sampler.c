@@ -43,6 +43,7 @@
 #include "utils/timestamp.h"
 
 #include "arena.h"
+#include "auto.h"
 #include "collect.h"
 #include "compat.h"
 #include "counter_delta.h"
@@ -464,6 +465,7 @@ ka_sampler_main(Datum arg)
 			events = new_events;
 			resets = new_resets;
 			now = tick(reset);
+			ka_auto_tick(now);
 
 			if (reset || now < saved ||
 				TimestampDifferenceExceeds(saved, now, checkpoint ? SAVE_LATE_MS : SAVE_MS))

@@ -23,6 +23,9 @@ extern void ka_join_begin(TimestampTz baseline);
 /* Labels the sample, appends it to the ring and settles checkpoints that ended. */
 extern void ka_join_sample(KaSample *sample);
 
+/* How many checkpoints this sampler has settled: it grows when there is a new one to look at. */
+extern uint64 ka_join_settled(void);
+
 /*
  * statistics.c: checkpoints that the hook does not see.  Called before
  * ka_join_sample, with the interval of that sample.

@@ -23,6 +23,7 @@
 #include "storage/lwlock.h"
 #include "storage/spin.h"
 
+#include "auto.h"
 #include "counters.h"
 #include "ring.h"
 
@@ -69,6 +70,9 @@ typedef struct KaShared
 	int			source_errno[KA_NSOURCES];	/* 0: readable */
 	TimestampTz saved_at;		/* when the history file was written; 0: not yet */
 	int			save_errno;		/* of the last attempt, 0: it worked */
+	int			auto_pid;		/* of the auto_apply worker; 0: none */
+	bool		auto_no_worker; /* there was no room for one */
+	KaAutoStatus auto_status;
 
 	uint64		resets;			/* from here on under "lock" */
 	KaRing		sample_ring;

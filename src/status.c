@@ -15,6 +15,8 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "auto.h"
+#include "changes.h"
 #include "compat.h"
 #include "counters.h"
 #include "guc.h"
@@ -167,6 +169,40 @@ status_helper(ReturnSetInfo *result)
 	put_status(result, "helper", state, detail, hint);
 }
 
+static void
+status_auto_apply(ReturnSetInfo *result, const KaShared *shared)
+{
+	const KaAutoStatus *last = &shared->auto_status;
+	const char *detail = last->detail;
+	const char *hint = NULL;
+
+	if (last->subject[0])
+		detail = psprintf("%s: %s", last->subject, detail);
+	if (last->at != 0)
+		detail = psprintf("%s (at %s)", detail, timestamptz_to_str(last->at));
+	if (last->failures > 0 && !TIMESTAMP_NOT_FINITE(last->due_at))
+		detail = psprintf("%s; next attempt at %s", detail, timestamptz_to_str(last->due_at));
+
+	if (shared->auto_no_worker)
+	{
+		put_status(result, KA_AUTO_APPLY, "no worker",
+				   psprintf("there is no free background worker; tried again every minute%s%s",
+							detail[0] ? "; before: " : "", detail),
+				   "Increase max_worker_processes and restart the server.");
+		return;
+	}
+	if (last->state == KA_AUTO_STARTING && ka_auto_apply == KA_AUTO_APPLY_OFF)
+	{
+		put_status(result, KA_AUTO_APPLY, ka_auto_state_name[KA_AUTO_OFF], "nothing is applied without asking", NULL);
+		return;
+	}
+	if (last->state == KA_AUTO_CANNOT_KEEP || last->state == KA_AUTO_CANNOT_ROLL_BACK)
+		hint = "See the row of the helper and the change log.";
+	else if (last->state == KA_AUTO_FAILING)
+		hint = "The server log has the error.";
+	put_status(result, KA_AUTO_APPLY, ka_auto_state_name[last->state], detail[0] ? detail : NULL, hint);
+}
+
 Datum
 ka_status(PG_FUNCTION_ARGS)
 {
@@ -191,6 +227,7 @@ ka_status(PG_FUNCTION_ARGS)
 
 		status_sampler(result, &shared);
 		status_checkpoint_hook(result, &shared);
+		status_auto_apply(result, &shared);
 	}
 	put_status(result, "reporter", "absent", "not part of this version: history is kept in shared memory and its file only", NULL);
 	status_helper(result);

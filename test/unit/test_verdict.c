@@ -531,3 +531,41 @@ TEST(texts)
 	CHECK_STR(ka_verdict_name(KA_UNDECIDED), "undecided");
 	CHECK_STR(ka_verdict_name(KA_NO_VERDICT), "no verdict");
 }
+
+/*
+ * Documentation: every row of verdict.def has its line in doc/auto_apply.md.
+ */
+TEST(every_row_is_documented)
+{
+	static char text[1 << 20];
+	FILE	   *file = fopen("doc/auto_apply.md", "r");
+	char		line[1024];
+
+	REQUIRE(file != NULL);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	fclose(file);
+	for (int m = 0; m < KA_NMEASURES; m++)
+	{
+		const KaMeasureInfo *info = &ka_measure_info[m];
+
+		snprintf(line, sizeof(line), "\n| `%s` | %s | %s | %.15g %s, %.15g %% | %s | %s |\n", info->name, info->unit,
+				 info->better == KA_HIGHER ? "higher" : "lower", info->floor, info->unit, info->floor_pct,
+				 info->formula, info->source);
+		NOTE("%s", info->name);
+		CHECK(strstr(text, line) != NULL);
+	}
+	for (int i = 0; i < KA_NVERDICT_LIMITS; i++)
+	{
+		const KaVerdictLimitInfo *info = &ka_verdict_limit_info[i];
+		char		name[64];
+		size_t		n = 0;
+
+		for (; info->symbol[n] && n < sizeof(name) - 1; n++)
+			name[n] = (char) (info->symbol[n] >= 'A' && info->symbol[n] <= 'Z' ? info->symbol[n] + 32 : info->symbol[n]);
+		name[n] = '\0';
+		snprintf(line, sizeof(line), "\n| `%s` | %.15g%s%s | %s | %s |\n", name, info->value, *info->unit ? " " : "",
+				 info->unit, info->formula, info->source);
+		NOTE("%s", name);
+		CHECK(strstr(text, line) != NULL);
+	}
+}
