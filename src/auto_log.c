@@ -15,12 +15,6 @@
 #include "verdict.h"
 
 static bool
-is_ours(const KaChangeRecord *record)
-{
-	return strcmp(record->who, KA_AUTO_APPLY) == 0;
-}
-
-static bool
 same_subject(const KaChangeRecord *a, const KaChangeRecord *b)
 {
 	return strcmp(a->subject, b->subject) == 0;
@@ -58,7 +52,7 @@ static bool
 decides(const KaChangeRecord *record)
 {
 	return ka_auto_had_effect(record) ||
-		(is_ours(record) ? record->watch == KA_WATCH_NO_VERDICT : record->state == KA_STATE_UNCHANGED);
+		(record->automatic ? record->watch == KA_WATCH_NO_VERDICT : record->state == KA_STATE_UNCHANGED);
 }
 
 TimestampTz
@@ -85,7 +79,7 @@ ka_auto_touched_since(const KaAutoLog *log, int i)
 {
 	for (int j = i + 1; j < log->n; j++)
 	{
-		if (!is_ours(&log->records[j]) && decides(&log->records[j]) &&
+		if (!log->records[j].automatic && decides(&log->records[j]) &&
 			same_subject(&log->records[j], &log->records[i]))
 			return true;
 	}
@@ -128,7 +122,7 @@ ka_auto_find_watched(const KaAutoLog *log)
 	{
 		const KaChangeRecord *record = &log->records[i];
 
-		if (is_ours(record) && record->action == KA_ACTION_SET && changed_value(record) &&
+		if (record->automatic && record->action == KA_ACTION_SET && changed_value(record) &&
 			(record->watch == KA_WATCH_OPEN || awaits_rollback(log, i)))
 			return i;
 	}
@@ -148,7 +142,7 @@ ka_auto_hands_off(const KaAutoLog *log, const char *subject, const char *value, 
 	}
 	if (last == NULL)
 		return NULL;
-	if (!is_ours(last))
+	if (!last->automatic)
 	{
 		if (last->action == KA_ACTION_ROLLBACK)
 			return "a person took it back";

@@ -136,6 +136,7 @@ ka_change_init(KaChangeRecord *record, KaChangeAction action, const char *subjec
 	record->boot_value = KA_NO_VALUE;
 	ka_effect_measure(0, 0, &record->before);
 	KA_CHANGE_SET(record, subject, subject);
+	record->automatic = who != NULL;
 	KA_CHANGE_SET(record, who, who ? who : GetUserNameFromId(GetSessionUserId(), false));
 }
 

@@ -104,7 +104,8 @@ typedef struct KaChangeRecord
 	int64		boot_value;		/* what the next boot sets; -1: not known */
 	int32		watch;			/* KaWatch, of a change by auto_apply */
 	bool		prior_set;		/* postgresql.auto.conf had the setting before */
-	char		unused[3];		/* 0 */
+	bool		automatic;		/* by auto_apply, and not by a role of that name */
+	char		unused[2];		/* 0 */
 	char		prior[KA_CHANGE_VALUE]; /* and this was its value */
 	char		who[64];		/* role, or KA_AUTO_APPLY */
 	char		release[64];	/* of the kernel, of a change by auto_apply */

@@ -160,6 +160,9 @@ sub persisted { my ($self, $subject) = @_; return $self->command('persisted', $s
 # The most that the kernel grants from now on.
 sub limit { my ($self, $subject, $limit) = @_; return $self->command('limit', $subject, $limit); }
 
+# As if it were new: journal, file for the next boot, requests and modes are empty.
+sub forget { return $_[0]->command('forget'); }
+
 # All requests so far, oldest first, as hashes: op, subject, value, flags, mode; of one operation only.
 sub requests
 {
@@ -176,8 +179,11 @@ sub stop
 	my ($self) = @_;
 
 	return if !$self->{pid};
+	# a child that was forked later may hold the socket open, so that closing it says nothing
+	kill 'TERM', $self->{pid};
 	close($self->{control});
 	waitpid($self->{pid}, 0);
+	unlink($self->{socket});
 	$self->{pid} = 0;
 	return;
 }
@@ -271,6 +277,11 @@ sub control
 	}
 	return $state{persisted}{$first} if $name eq 'persisted';
 	if ($name eq 'limit') { $state{limits}{$first} = $second; return 1; }
+	if ($name eq 'forget')
+	{
+		@state{qw(persisted changes requests modes)} = ({}, [], [], {});
+		return 1;
+	}
 	return $state{$name};		# requests, changes
 }
 

@@ -69,6 +69,7 @@ sub stop
 	my ($self) = @_;
 
 	return if !$self->{pid};
+	kill 'TERM', $self->{pid};	# another child may hold the socket open
 	close($self->{control});
 	waitpid($self->{pid}, 0);
 	$self->{pid} = 0;
