@@ -24,6 +24,9 @@
 #include "protocol.h"
 #include "rules.h"
 
+/* Pages of this size are reserved by the kernel command line, which the rule's command names. */
+#define BOOT_ONLY_BYTES GIB
+
 typedef struct Fix
 {
 	KaArena    *arena;
@@ -104,12 +107,15 @@ fix_pool(Fix *fix, const KaAdvice *row, const KaKnob *knob, int node)
 		return;
 	}
 	print_fix(fix, ka_printf(arena, "sudo kernel_advisor reserve -D %s", shell_quoted(arena, fix->cluster->path)),
-			  ka_printf(arena, "%s from %lld to %lld pages of %s (%s more); %s pages are free blocks now, --estimate tells more; then start the server%s",
+			  ka_printf(arena, "%s from %lld to %lld pages of %s (%s more)%s; then start the server%s",
 						row->subject, (long long) from, (long long) to, ka_human(arena, page_bytes),
 						ka_human(arena, ka_mul(to - from, page_bytes)),
-						fix->view->pool_grantable == KA_UNKNOWN ? "an unknown number of" :
-						ka_printf(arena, "%lld", (long long) fix->view->pool_grantable),
+						fix->view->pool_grantable == KA_UNKNOWN ? "" :
+						ka_printf(arena, "; %lld pages are free blocks now, --estimate tells more",
+								  (long long) fix->view->pool_grantable),
 						fix->cluster->pid != 0 ? " anew" : ""));
+	if (page_bytes >= BOOT_ONLY_BYTES)
+		return;
 	print_fix(fix, apply_command(fix, row),
 			  ka_printf(arena, "in SQL%s: the same for each boot; or let each start reserve: postgresql-reserve.conf, see kernel_advisor(1)",
 						when(fix)));

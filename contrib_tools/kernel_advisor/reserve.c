@@ -190,12 +190,13 @@ ask(KaHelper *helper, KaReservePart *part, const KaReserveOptions *options, cons
 	return part->answered;
 }
 
-/* Full when every pool has its pages; nothing when none grew. */
+/* Full when every pool has its pages; nothing when none grew.  What an estimate does not know it does not guess. */
 static KaOutcome
 outcome_of(const KaReservation *r)
 {
 	bool		full = true,
-				grew = false;
+				grew = false,
+				known = true;
 
 	for (size_t i = 0; i < r->nparts; i++)
 	{
@@ -206,10 +207,12 @@ outcome_of(const KaReservation *r)
 		/* What the kernel could give counts for nothing where it may not be asked. */
 		if (r->estimate && part->reply.status >= KA_ST_RATE)
 			after = before;
+		else if (r->estimate && after == KA_UNKNOWN)
+			known = false;
 		full = full && after >= part->asked;
 		grew = grew || after > before;
 	}
-	return full ? KA_OUTCOME_FULL : grew ? KA_OUTCOME_PARTIAL : KA_OUTCOME_NONE;
+	return !known ? KA_OUTCOME_UNKNOWN : full ? KA_OUTCOME_FULL : grew ? KA_OUTCOME_PARTIAL : KA_OUTCOME_NONE;
 }
 
 /* All or nothing: a node that fell short takes the others with it. */
@@ -262,6 +265,7 @@ ka_reserve(KaArena *arena, KaFacts *facts, const KaCluster *cluster, const KaRes
 		[KA_OUTCOME_FULL] = KA_EXIT_FULL,
 		[KA_OUTCOME_PARTIAL] = KA_EXIT_PARTIAL,
 		[KA_OUTCOME_NONE] = KA_EXIT_NONE,
+		[KA_OUTCOME_UNKNOWN] = KA_EXIT_TROUBLE,
 	};
 	KaReservation r = {.page_bytes = KA_UNKNOWN,.estimate = options->estimate};
 	KaHelper   *helper = NULL;

@@ -35,7 +35,8 @@ typedef enum KaOutcome
 {
 	KA_OUTCOME_FULL,
 	KA_OUTCOME_PARTIAL,
-	KA_OUTCOME_NONE
+	KA_OUTCOME_NONE,
+	KA_OUTCOME_UNKNOWN			/* of an estimate: the kernel does not tell */
 } KaOutcome;
 
 typedef struct KaReservation

@@ -22,6 +22,7 @@ ka_outcome_name(KaOutcome outcome)
 		[KA_OUTCOME_FULL] = "full",
 		[KA_OUTCOME_PARTIAL] = "partial",
 		[KA_OUTCOME_NONE] = "none",
+		[KA_OUTCOME_UNKNOWN] = "unknown",
 	};
 
 	return names[outcome];
@@ -119,7 +120,7 @@ print_need(KaArena *arena, const KaReservation *r)
 	const char *size = ka_human(arena, r->page_bytes);
 
 	print_pair("needed by the server",
-			   ka_printf(arena, "%" PRId64 " pages of %s, %s%s", r->needed, size,
+			   ka_printf(arena, "%" PRId64 " page%s of %s, %s%s", r->needed, r->needed == 1 ? "" : "s", size,
 						 ka_human(arena, ka_mul(r->needed, r->page_bytes)),
 						 r->need_estimated ? " (estimated from shared_buffers)" : ""));
 	if (r->others > 0)
@@ -158,8 +159,10 @@ print_part(KaArena *arena, const KaReservation *r, const KaReservePart *part, co
 	print_pair(part->subject,
 			   ka_printf(arena, r->estimate ? "%s now, %" PRId64 " asked, probably %s%s" : "%s before, %" PRId64 " asked, %s granted%s",
 						 count_text(arena, ka_part_before(part), "?"), part->asked,
-						 count_text(arena, after, "none"), change));
-	if (after < part->asked || (r->estimate && reply->status >= KA_ST_RATE))
+						 count_text(arena, after, r->estimate ? "?" : "none"), change));
+	if (r->outcome == KA_OUTCOME_UNKNOWN)
+		print_pair("  why", "pages larger than the largest free block are made from whole ranges: only a try tells");
+	else if (after < part->asked || (r->estimate && reply->status >= KA_ST_RATE))
 		print_pair("  why not all", r->estimate && reply->status < KA_ST_RATE ?
 				   "free blocks and compaction do not suffice" : shortage(arena, part, options));
 	if (reply->reached > after)
@@ -167,8 +170,9 @@ print_part(KaArena *arena, const KaReservation *r, const KaReservePart *part, co
 	if (r->estimate)
 	{
 		print_pair("  free blocks of that size now", count_text(arena, reply->pages_free, "not known"));
-		print_pair("  compaction could make", count_text(arena, reply->pages_compaction,
-														 "not known: /proc/pagetypeinfo is for root, or for the helper to read"));
+		print_pair("  compaction could make",
+				   count_text(arena, reply->pages_compaction, reply->pages_free == KA_UNKNOWN ? "not known" :
+							  "not known: /proc/pagetypeinfo is for root, or for the helper to read"));
 		print_pair("  clean caches, when dropped", count_text(arena, reply->pages_reclaim, "not known"));
 	}
 	if (reply->free_costly_blocks != KA_UNKNOWN)
@@ -205,7 +209,8 @@ ka_print_reservation(KaArena *arena, const KaReservation *r, const KaReserveOpti
 	static const char *const expected[] = {
 		[KA_OUTCOME_FULL] = "All huge pages can probably be reserved.",
 		[KA_OUTCOME_PARTIAL] = "Huge pages can probably be reserved in part.",
-		[KA_OUTCOME_NONE] = "Huge pages cannot be reserved.",
+		[KA_OUTCOME_NONE] = "Huge pages can probably not be reserved.",
+		[KA_OUTCOME_UNKNOWN] = "How many huge pages can be reserved is not known.",
 	};
 
 	if (options->json)

@@ -16,6 +16,10 @@
 
 #include "log.h"
 
+/* Of a line, and of what ka_log_hostile adds. */
+#define TEXT_BYTES 1024
+#define SUFFIX_BYTES 64
+
 static bool under_systemd;
 static const char *program = "kernel_advisord";
 
@@ -26,27 +30,24 @@ ka_log_start(const char *name)
 	under_systemd = getenv("JOURNAL_STREAM") != NULL;
 }
 
+/* The text is cut where it is too long; the suffix and the newline always fit. */
 static void
 write_line(int level, const char *suffix, const char *format, va_list args)
 {
-	char		line[1024];
-	int			length = under_systemd ? snprintf(line, sizeof(line), "<%d>", level) :
-		snprintf(line, sizeof(line), "%s: ", program);
-	int			n = vsnprintf(line + length, sizeof(line) - (size_t) length, format, args);
+	char		line[TEXT_BYTES + SUFFIX_BYTES + 1];
+	int			length = under_systemd ? snprintf(line, TEXT_BYTES, "<%d>", level) :
+		snprintf(line, TEXT_BYTES, "%s: ", program);
+	int			n;
 
+	if (length < 0 || length >= TEXT_BYTES)
+		return;
+	n = vsnprintf(line + length, (size_t) (TEXT_BYTES - length), format, args);
 	if (n < 0)
 		return;
-	length += n;
-	if ((size_t) length >= sizeof(line))
-		length = sizeof(line) - 1;
-	n = snprintf(line + length, sizeof(line) - (size_t) length, "%s\n", suffix);
+	length = n < TEXT_BYTES - length ? length + n : TEXT_BYTES - 1;
+	n = snprintf(line + length, SUFFIX_BYTES + 1, "%s\n", suffix);
 	if (n > 0)
 		length += n;
-	if ((size_t) length >= sizeof(line))
-	{
-		length = sizeof(line) - 1;
-		line[length - 1] = '\n';
-	}
 	/* A full pipe or a closed stderr must not stop the daemon. */
 	if (write(STDERR_FILENO, line, (size_t) length) < 0)
 		return;
@@ -68,7 +69,7 @@ ka_log_hostile(const char *format,...)
 	static time_t last;
 	static unsigned long suppressed;
 	struct timespec now;
-	char		suffix[64] = "";
+	char		suffix[SUFFIX_BYTES] = "";
 	va_list		args;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);

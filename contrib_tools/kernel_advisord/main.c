@@ -259,7 +259,7 @@ main(int argc, char **argv)
 		return EXIT_CONFIG;
 	}
 
-	if (!ka_journal_start(&daemon, state_fd, error, sizeof(error)))
+	if (!ka_journal_start(&daemon, state_fd, 0, error, sizeof(error)))
 	{
 		ka_log(KA_LOG_ERROR, "%s", error);
 		return EXIT_CONFIG;

@@ -10,12 +10,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "setup.h"
+
+/* For the reservation of another server that starts at the same time. */
+#define LOCK_WAIT_MS 10000
+#define LOCK_POLL_MS 20
 
 static volatile sig_atomic_t stop;
 
@@ -78,10 +83,15 @@ ka_state_open(const char *root)
 }
 
 bool
-ka_journal_start(KaDaemon *daemon, int state_fd, char *error, size_t error_size)
+ka_journal_start(KaDaemon *daemon, int state_fd, int wait_ms, char *error, size_t error_size)
 {
-	int			result = ka_journal_open(&daemon->journal, state_fd);
+	int			result;
 
+	while ((result = ka_journal_open(&daemon->journal, state_fd)) == -EWOULDBLOCK && wait_ms > 0)
+	{
+		poll(NULL, 0, LOCK_POLL_MS);
+		wait_ms -= LOCK_POLL_MS;
+	}
 	if (result < 0)
 	{
 		snprintf(error, error_size, "journal%s: %s", result == -EWOULDBLOCK ? ": another daemon has it" : "",
@@ -134,7 +144,7 @@ ka_daemon_open(KaDaemon *daemon, bool changes, char *error, size_t error_size)
 		goto failed;
 	}
 	daemon->journal.directory_fd = result;
-	if (ka_journal_start(daemon, result, error, error_size))
+	if (ka_journal_start(daemon, result, LOCK_WAIT_MS, error, error_size))
 		return true;
 
 failed:

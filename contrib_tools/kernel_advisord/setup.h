@@ -20,8 +20,11 @@ extern volatile sig_atomic_t *ka_signals_start(void);
 /* The directory of the journal, made where it is missing; a descriptor, or -EPERM when others can write there. */
 extern int	ka_state_open(const char *root);
 
-/* Opens the journal and finishes what an earlier process left open.  False: *error. */
-extern bool ka_journal_start(KaDaemon *daemon, int state_fd, char *error, size_t error_size);
+/*
+ * Opens the journal, waiting for its lock so long, and finishes what an earlier
+ * process left open.  False: *error.
+ */
+extern bool ka_journal_start(KaDaemon *daemon, int state_fd, int wait_ms, char *error, size_t error_size);
 
 /*
  * All of it.  Without "changes" only ka_handle of get and estimate may follow,

@@ -152,6 +152,29 @@ SKIP:
 	like($err, qr/the server asks for pages of 8 MB, and this kernel has none of that size/, 'no such page size: why');
 	configure('huge_pages = try');
 
+	# pages that no free list tells of
+	SKIP:
+	{
+		skip 'no pages of 1 GB here', 5 unless -d '/sys/kernel/mm/hugepages/hugepages-1048576kB';
+		configure('huge_pages = on', 'huge_page_size = 1GB');
+		($rc, $out, $err) = advisor_as(\@as, 'reserve', '-D', $data, '--estimate');
+		is($rc, 2, 'pages of 1 GB: not known');
+		like($out, qr/^How many huge pages can be reserved is not known.*1 page of 1 GB.*only a try tells/s, 'pages of 1 GB: and why');
+		like($out, qr/Boot is the safer moment/, 'pages of 1 GB: when to do it');
+
+		# the doctor's command for a setting, while the server is down: followed, it works
+		($rc, $out, $err) = advisor_as(\@as, 'doctor', '-D', $data);
+		my ($command, $owner) = $out =~ /^  (echo 'huge_page_size = .*) \| sudo -u (\S+) tee -a /m;
+		is($owner, scalar getpwuid((stat $data)[4]), "doctor: a setting, as the owner of the data directory");
+		my ($file) = $out =~ /tee -a ('.*postgresql\.auto\.conf')$/m;
+		IPC::Run::run([ @as, 'sh', '-c', ($command // 'false') . " | tee -a $file" ], '>', '/dev/null');
+		my $size = '';
+		IPC::Run::run([ @as, "$bin/postgres", '-D', $data, '-C', 'huge_page_size' ], '>', \$size);
+		is($size, "2048\n", 'doctor: followed, the server has the value');
+		write_file("$data/postgresql.auto.conf", '');
+		configure('huge_pages = try');
+	}
+
 	# per node
 	($rc, $out, $err) = advisor_as(\@as, qw(reserve --estimate --node 999 -D), $data);
 	is($rc, 2, 'no such node: exit code');

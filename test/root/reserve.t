@@ -111,6 +111,14 @@ run rollback "$second" --force
 is 'rollback --force: exit status' $status 0
 is 'rollback --force: the old value' "$(<$pool)" 0
 
+# another server that starts at the same moment has the journal: wait for it
+flock /var/lib/kernel_advisord sleep 2 &
+sleep 0.2
+run reserve -D "$data"
+is 'while another reserves: exit status' $status 0
+is 'while another reserves: the pages are there in the end' "$(<$pool)" "$needed"
+echo 0 >$pool
+
 # the policy does not stand in the way, and is back afterwards
 echo 1000 >/proc/sys/vm/extfrag_threshold
 run reserve -D "$data" --drop-caches
