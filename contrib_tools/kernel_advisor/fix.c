@@ -33,6 +33,7 @@ typedef struct Fix
 	const KaFacts *facts;
 	const KaCluster *cluster;
 	const KaView *view;
+	const char *where;			/* added to what is said of a kernel setting */
 	int			printed;
 } Fix;
 
@@ -102,18 +103,18 @@ fix_pool(Fix *fix, const KaAdvice *row, const KaKnob *knob, int node)
 	if (!grows(row, &from, &to) || page_bytes <= 0 || page_bytes != fix->view->page_size || node != KA_ALL_NODES)
 	{
 		print_fix(fix, apply_command(fix, row),
-				  ka_printf(arena, "in SQL%s: %s from %s to %s", when(fix), row->subject,
-							row->current ? row->current : "what it is", row->recommended));
+				  ka_printf(arena, "in SQL%s: %s from %s to %s%s", when(fix), row->subject,
+							row->current ? row->current : "what it is", row->recommended, fix->where));
 		return;
 	}
 	print_fix(fix, ka_printf(arena, "sudo kernel_advisor reserve -D %s", shell_quoted(arena, fix->cluster->path)),
-			  ka_printf(arena, "%s from %lld to %lld pages of %s (%s more)%s; then start the server%s",
+			  ka_printf(arena, "%s from %lld to %lld pages of %s (%s more)%s; then start the server%s%s",
 						row->subject, (long long) from, (long long) to, ka_human(arena, page_bytes),
 						ka_human(arena, ka_mul(to - from, page_bytes)),
 						fix->view->pool_grantable == KA_UNKNOWN ? "" :
 						ka_printf(arena, "; %lld pages are free blocks now, --estimate tells more",
 								  (long long) fix->view->pool_grantable),
-						fix->cluster->pid != 0 ? " anew" : ""));
+						fix->cluster->pid != 0 ? " anew" : "", fix->where));
 	if (page_bytes >= BOOT_ONLY_BYTES)
 		return;
 	print_fix(fix, apply_command(fix, row),
@@ -180,10 +181,11 @@ ka_print_fixes(KaArena *arena, const KaFacts *facts, const KaCluster *cluster, c
 	KaView		view;
 	Fix			fix = {.arena = arena,.facts = facts,.cluster = cluster,.view = &view};
 
-	/* Another machine's files, or a host that is not to be reached from here: the rules' commands say where. */
-	if (cluster->root[0] != '\0' || ka_yes(facts, KA_KERNEL_CONTAINER) || ka_known(facts, KA_PG_MANAGED))
+	/* Another machine's files, or a service: the rules' commands say where. */
+	if (cluster->root[0] != '\0' || ka_known(facts, KA_PG_MANAGED))
 		return;
 	ka_view_init(&view, facts, arena);
+	fix.where = view.container ? "; the kernel is the host's: here only where this container may write /proc/sys" : "";
 	for (size_t i = 0; i < count; i++)
 	{
 		const KaAdvice *row = rows[i];
@@ -197,8 +199,8 @@ ka_print_fixes(KaArena *arena, const KaFacts *facts, const KaCluster *cluster, c
 			fix_pool(&fix, row, knob, node);
 		else if (knob)
 			print_fix(&fix, apply_command(&fix, row),
-					  ka_printf(arena, "in SQL%s: %s from %s to %s", when(&fix), row->subject,
-								row->current ? row->current : "what it is", row->recommended));
+					  ka_printf(arena, "in SQL%s: %s from %s to %s%s", when(&fix), row->subject,
+								row->current ? row->current : "what it is", row->recommended, fix.where));
 		else if (is_setting(row))
 			fix_setting(&fix, row);
 	}
