@@ -129,8 +129,8 @@ report_reservation(const Target *target, const KaReply *reply, KaChangeRecord *r
 {
 	if (target->operation != KA_OP_RESERVE)
 		return;
-	append_detail(record, psprintf("granted " INT64_FORMAT " of " INT64_FORMAT " pages in %u rounds and %u ms, at most " INT64_FORMAT,
-								   reply->granted, reply->asked, reply->rounds, reply->elapsed_ms, reply->reached));
+	append_detail(record, psprintf("granted " INT64_FORMAT " of " INT64_FORMAT " pages, at most " INT64_FORMAT ", in %u ms; rounds: %u",
+								   reply->granted, reply->asked, reply->reached, reply->elapsed_ms, reply->rounds));
 	if (reply->free_costly_blocks >= 0)
 		append_detail(record, psprintf(INT64_FORMAT " free blocks of order 4 and more are left", reply->free_costly_blocks));
 	if (reply->granted < reply->asked)

@@ -332,7 +332,11 @@ ka_changes_begin(KaChangeRecord *record)
 	/* What it was like before: not beyond the change before this one. */
 	changes = read_changes();
 	if (changes->header.nrecords > 0)
-		since = Max(since, changes->records[changes->header.nrecords - 1].at);
+	{
+		const KaChangeRecord *last = &changes->records[changes->header.nrecords - 1];
+
+		since = Max(since, Max(last->at, last->ended_at));
+	}
 	ka_effect_measure(since, record->at, &record->before);
 	pfree(changes);
 
@@ -456,14 +460,21 @@ ka_change_state_now(const KaChangeRecord *record)
 }
 
 void
-ka_change_after(const KaChangeRecord *records, int n, int i, KaEffect *after)
+ka_changes_after(const KaChangeRecord *records, int n, KaEffect *after)
 {
-	TimestampTz from = records[i].ended_at;
-	TimestampTz to = from + KA_EFFECT_AFTER_SECONDS * USECS_PER_SEC;
+	KaStretch  *stretches = palloc(Max(n, 1) * sizeof(KaStretch));
 
-	if (i + 1 < n)
-		to = Min(to, records[i + 1].at);
-	if (from == 0)
-		to = from;				/* it has not ended */
-	ka_effect_measure(from, Min(to, GetCurrentTimestamp()), after);
+	for (int i = 0; i < n; i++)
+	{
+		TimestampTz from = records[i].ended_at;
+
+		if (records[i].state == KA_STATE_PENDING_RESTART)
+			from = from < PgStartTime ? PgStartTime : 0;
+		stretches[i].from = from;
+		stretches[i].to = from == 0 ? 0 : from + KA_EFFECT_AFTER_SECONDS * USECS_PER_SEC;
+		if (i + 1 < n)
+			stretches[i].to = Min(stretches[i].to, records[i + 1].at);
+	}
+	ka_effects_measure(stretches, n, after);
+	pfree(stretches);
 }

@@ -158,7 +158,10 @@ extern KaChangeState ka_change_state_now(const KaChangeRecord *record);
 /* The value of the subject now, read by the server itself; palloc'd, NULL: not known. */
 extern const char *ka_change_verified_now(const KaChangeRecord *record);
 
-/* "after": from the change to the next one on the list, or to now. */
-extern void ka_change_after(const KaChangeRecord *records, int n, int i, KaEffect *after);
+/*
+ * "after", of each: from the change, or from the restart that brought it into
+ * effect, to the next change.
+ */
+extern void ka_changes_after(const KaChangeRecord *records, int n, KaEffect *after);
 
 #endif							/* KA_CHANGES_H */

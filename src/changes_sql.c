@@ -7,6 +7,7 @@
 
 #include "fmgr.h"
 #include "funcapi.h"
+#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -78,6 +79,26 @@ effect_datum(const KaChangeRecord *record, const KaEffect *after)
 	return JsonbPGetDatum(ka_jsonb_result(builder));
 }
 
+/*
+ * The log is the server's and the row is the database's: a role's name, or a
+ * message, may be in another encoding.
+ */
+static Datum
+text_datum(const char *text)
+{
+	char	   *copy;
+
+	if (pg_verifymbstr(text, strlen(text), true))
+		return CStringGetTextDatum(text);
+	copy = pstrdup(text);
+	for (char *c = copy; *c; c++)
+	{
+		if (IS_HIGHBIT_SET(*c))
+			*c = '?';
+	}
+	return CStringGetTextDatum(copy);
+}
+
 static void
 put_change(ReturnSetInfo *result, const KaChangeRecord *record, const Now *now)
 {
@@ -89,7 +110,7 @@ put_change(ReturnSetInfo *result, const KaChangeRecord *record, const Now *now)
 	do { \
 		const char *text_ = (text); \
 		nulls[n] = text_ == NULL || text_[0] == '\0'; \
-		values[n] = nulls[n] ? (Datum) 0 : CStringGetTextDatum(text_); \
+		values[n] = nulls[n] ? (Datum) 0 : text_datum(text_); \
 		n++; \
 	} while (0)
 
@@ -137,18 +158,18 @@ ka_changes_sql(PG_FUNCTION_ARGS)
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	KaChangeRecord *records;
 	int			n = ka_changes_read(&records);
+	KaEffect   *after = palloc(Max(n, 1) * sizeof(KaEffect));
 	KaFacts    *boot = palloc(sizeof(KaFacts));
 	KaArena		arena;
 
 	InitMaterializedSRF(fcinfo, 0);
 	ka_machine_collect_boot(boot, &arena);
+	ka_changes_after(records, n, after);
 	for (int i = 0; i < n; i++)
 	{
-		KaEffect	after;
-		Now			now = {.after = &after, .boot = boot};
+		Now			now = {.after = &after[i], .boot = boot};
 
 		CHECK_FOR_INTERRUPTS();
-		ka_change_after(records, n, i, &after);
 		now.state = ka_change_state_now(&records[i]);
 		now.verified = ka_change_verified_now(&records[i]);
 		put_change(result, &records[i], &now);

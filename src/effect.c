@@ -1,7 +1,7 @@
 /*
  * effect.c: what the samples say about a stretch of time.
  *
- * One pass over each ring; nothing is kept.  Backends report their transactions
+ * One pass over each ring, for however many stretches; nothing is kept.  Backends report their transactions
  * about once a second, so short samples show lumps: the median is taken over
  * slices of a second and more.  A rate is left unknown unless its counter was
  * known during most of the stretch.
@@ -125,72 +125,129 @@ rate(const Sums *sums, KaDelta delta)
 }
 
 static void
-sum_samples(Sums *sums, TimestampTz from, TimestampTz to)
+unknown_effect(KaEffect *effect)
+{
+	memset(effect, 0, sizeof(*effect));
+	effect->tps = effect->compact_stall = effect->allocstall = NAN;
+	effect->page_table_bytes = effect->write_latency_us = effect->dip_pct = NAN;
+}
+
+/* What the samples of one stretch come to; the sums begin again. */
+static void
+conclude(Sums *sums, KaEffect *effect)
+{
+	const Sum  *write_ms = &sums->delta[KA_D_WRITE_MS];
+	const Sum  *write_ios = &sums->delta[KA_D_WRITE_IOS];
+	Values		rates = sums->rates;
+
+	effect->samples = sums->samples;
+	effect->seconds = sums->us / 1e6;
+	if (sums->samples > 0)
+	{
+		effect->tps = median(&rates);
+		effect->compact_stall = rate(sums, KA_D_COMPACT_STALL);
+		effect->allocstall = rate(sums, KA_D_ALLOCSTALL);
+		if (sums->page_tables_known_us > 0)
+			effect->page_table_bytes = sums->page_tables_us / sums->page_tables_known_us;
+		if (write_ios->value > 0 && write_ms->known_us == write_ios->known_us)
+			effect->write_latency_us = write_ms->value * 1000.0 / write_ios->value;
+	}
+	memset(sums, 0, sizeof(*sums));
+	rates.n = 0;
+	sums->rates = rates;		/* its memory */
+}
+
+/* The first stretch, from "i" on, that ends at "at" or later. */
+static int
+next_stretch(const KaStretch *stretches, int n, int i, TimestampTz at)
+{
+	while (i < n && (stretches[i].to < at || stretches[i].from >= stretches[i].to))
+		i++;
+	return i;
+}
+
+static void
+measure_samples(const KaStretch *stretches, int n, KaEffect *effects)
 {
 	KaSample   *chunk = palloc(KA_RING_CHUNK * sizeof(KaSample));
+	Sums		sums = {0};
 	uint64		end = ka_ring_samples_end(NULL);
 	uint64		position = 0;
-	int			n;
+	int			current = 0;
+	int			copied;
 
-	while (position < end && (n = ka_ring_copy_samples(position, chunk, KA_RING_CHUNK, &position)) > 0)
+	while (position < end && (copied = ka_ring_copy_samples(position, chunk, KA_RING_CHUNK, &position)) > 0)
 	{
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < copied; i++)
 		{
-			if (chunk[i].at - chunk[i].interval_us >= from && chunk[i].at <= to)
-				add_sample(sums, &chunk[i]);
+			int			found = next_stretch(stretches, n, current, chunk[i].at);
+
+			if (found > current && current < n)
+				conclude(&sums, &effects[current]);
+			current = found;
+			if (current < n && chunk[i].at - chunk[i].interval_us >= stretches[current].from)
+				add_sample(&sums, &chunk[i]);
 		}
 	}
+	if (current < n)
+		conclude(&sums, &effects[current]);
 	pfree(chunk);
 }
 
-static double
-median_dip(TimestampTz from, TimestampTz to, int64 *known)
+static void
+conclude_dips(Values *dips, KaEffect *effect)
+{
+	effect->checkpoints = dips->n;
+	effect->dip_pct = median(dips);
+	dips->n = 0;
+}
+
+/* Checkpoints that lie within, by their starts in the order of time. */
+static void
+measure_dips(const KaStretch *stretches, int n, KaEffect *effects)
 {
 	KaCheckpointRow *chunk = palloc(KA_RING_CHUNK * sizeof(KaCheckpointRow));
+	Values		dips = {0};
 	uint64		end = ka_ring_checkpoints_end(NULL);
 	uint64		position = 0;
-	Values		dips = {0};
-	int			n;
+	int			current = 0;
+	int			copied;
 
-	while (position < end && (n = ka_ring_copy_checkpoints(position, chunk, KA_RING_CHUNK, &position)) > 0)
+	while (position < end && (copied = ka_ring_copy_checkpoints(position, chunk, KA_RING_CHUNK, &position)) > 0)
 	{
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < copied; i++)
 		{
-			if (chunk[i].started_at >= from && chunk[i].ended_at <= to && !isnan(chunk[i].dip_pct))
+			int			found = next_stretch(stretches, n, current, chunk[i].ended_at);
+
+			if (found > current && current < n)
+				conclude_dips(&dips, &effects[current]);
+			current = found;
+			if (current < n && chunk[i].started_at >= stretches[current].from && !isnan(chunk[i].dip_pct))
 				append(&dips, chunk[i].dip_pct);
 		}
 	}
+	if (current < n)
+		conclude_dips(&dips, &effects[current]);
 	pfree(chunk);
-	*known = dips.n;
-	return median(&dips);
+}
+
+void
+ka_effects_measure(const KaStretch *stretches, int n, KaEffect *effects)
+{
+	for (int i = 0; i < n; i++)
+		unknown_effect(&effects[i]);
+	if (!ka_shared_available() || n == 0)
+		return;
+	measure_samples(stretches, n, effects);
+	measure_dips(stretches, n, effects);
 }
 
 void
 ka_effect_measure(TimestampTz from, TimestampTz to, KaEffect *effect)
 {
-	Sums		sums = {0};
-	const Sum  *write_ms = &sums.delta[KA_D_WRITE_MS];
-	const Sum  *write_ios = &sums.delta[KA_D_WRITE_IOS];
+	KaStretch	stretch = {.from = from,.to = to};
 
-	memset(effect, 0, sizeof(*effect));
-	effect->tps = effect->compact_stall = effect->allocstall = NAN;
-	effect->page_table_bytes = effect->write_latency_us = effect->dip_pct = NAN;
-	if (!ka_shared_available() || from >= to)
-		return;
-
-	sum_samples(&sums, from, to);
-	effect->samples = sums.samples;
-	effect->seconds = sums.us / 1e6;
-	if (sums.samples == 0)
-		return;
-	effect->tps = median(&sums.rates);
-	effect->compact_stall = rate(&sums, KA_D_COMPACT_STALL);
-	effect->allocstall = rate(&sums, KA_D_ALLOCSTALL);
-	if (sums.page_tables_known_us > 0)
-		effect->page_table_bytes = sums.page_tables_us / sums.page_tables_known_us;
-	if (write_ios->value > 0 && write_ms->known_us == write_ios->known_us)
-		effect->write_latency_us = write_ms->value * 1000.0 / write_ios->value;
-	effect->dip_pct = median_dip(from, to, &effect->checkpoints);
+	ka_effects_measure(&stretch, 1, effect);
 }
 
 bool

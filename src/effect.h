@@ -33,8 +33,18 @@ typedef struct KaEffect
 	double		dip_pct;		/* median of the checkpoints' dips */
 } KaEffect;
 
+/* A stretch of time; one that does not begin before it ends is empty. */
+typedef struct KaStretch
+{
+	TimestampTz from;
+	TimestampTz to;
+} KaStretch;
+
 /* Samples whose whole interval lies within; all zero and NaN without preloading. */
 extern void ka_effect_measure(TimestampTz from, TimestampTz to, KaEffect *effect);
+
+/* Several, in one pass: in the order of time, of two that overlap the first has the samples. */
+extern void ka_effects_measure(const KaStretch *stretches, int n, KaEffect *effects);
 
 /* Whether it is long enough to say anything. */
 extern bool ka_effect_suffices(const KaEffect *effect);
