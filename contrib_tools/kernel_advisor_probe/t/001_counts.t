@@ -1,0 +1,163 @@
+# In fragmented memory: what the probe counts is what a trace of the same events, and /proc/vmstat, saw at the same time.
+# Processes with the titles of a server's are told apart.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use Probe;
+use File::Temp qw(tempdir);
+use Test::More;
+use Time::HiRes qw(sleep);
+
+my $why_not = need_root();
+plan skip_all => $why_not if $why_not;
+plan skip_all => 'needs tracefs' if !-d '/sys/kernel/tracing';
+hold_kernel();
+
+# Everything that is changed, and how it was.
+my $thp = '/sys/kernel/mm/transparent_hugepage';
+my %before = map { ($_ => slurp($_)) } map { "/proc/sys/vm/$_" } qw(nr_hugepages extfrag_threshold compaction_proactiveness);
+my %thp_before = map { (slurp("$thp/$_") =~ /\[(.*?)\]/) ? ("$thp/$_" => $1) : () } qw(enabled defrag);
+restore_with(sub {
+	for my $file (sort keys %before) { spew($file, $before{$file}) if slurp($file) ne $before{$file}; }
+	for my $file (sort keys %thp_before) { spew($file, $thp_before{$file}) if slurp($file) !~ /\[\Q$thp_before{$file}\E\]/; }
+});
+plan skip_all => 'needs a kernel with huge pages that nobody uses' if $before{'/proc/sys/vm/nr_hugepages'} != 0;
+
+# A file system whose writes ask for large folios.
+my $disk = tempdir('probe.XXXXXX', DIR => '/var/tmp', CLEANUP => 1);
+mkdir("$disk/mnt");
+my $has_xfs = command("truncate -s 3G $disk/image && mkfs.xfs -q $disk/image >/dev/null 2>&1 && mount -o loop $disk/image $disk/mnt 2>/dev/null");
+restore_with(sub { command("umount $disk/mnt") }) if $has_xfs;
+
+my $trace = start_trace();
+plan skip_all => 'tracefs cannot be mounted here' if !$trace;
+my $p = start_probe();
+restore_with(sub { stop_probe($p) });
+is($_, 'on', 'all tracepoints are there') for join(' ', sort { $a cmp $b } keys %{ { map { ($_ => 1) } values %{ show($p)->{source} } } });
+
+# The load: started now, so that fragmentation does not hit the start of processes; waits for a line.
+my @loads = (
+	{ title => 'postgres: checkpointer ', kind => 'checkpointer', mb => 250 },
+	{ title => 'postgres: walwriter ', kind => 'walwriter', mb => 250 },
+	{ title => 'postgres: main: ann sales [local] INSERT', kind => 'client_backend', mb => 120, what => 'fault' },
+	{ title => 'some other program', kind => 'other_process', mb => 120, what => 'fault' });
+for my $load (@loads)
+{
+	my $what = $load->{what} // ($has_xfs ? 'write' : 'fault');
+	$load->{tool} = start_tool(tool('probe_titled'), $load->{title}, $what, $what eq 'write' ? "$disk/mnt/$load->{kind}" : (), $load->{mb});
+	$load->{pid} = $load->{tool}{first};
+}
+
+spew('/proc/sys/vm/compaction_proactiveness', '0');
+spew('/proc/sys/vm/extfrag_threshold', '500');
+spew("$thp/defrag", 'madvise');
+spew('/proc/sys/vm/drop_caches', '3');
+my ($free_mb) = slurp('/proc/meminfo') =~ /^MemFree: +(\d+)/m;
+$free_mb = int($free_mb / 1024);
+my $fragment = start_tool(tool('probe_fragment'), $free_mb - 500);
+is($fragment->{first}, 'ready', 'memory is fragmented');
+# takes the blocks that are still large
+spew('/proc/sys/vm/nr_hugepages', '2000');
+note('huge pages granted: ' . slurp('/proc/sys/vm/nr_hugepages'));
+
+sleep(0.5);
+my $first = show($p);
+my %vmstat = map { ($_ => -vmstat($_)) } 'compact_stall', 'allocstall_\w+';
+for my $load (@loads)
+{
+	tell($load->{tool}, 'go');
+	readline($load->{tool}{out});
+}
+$vmstat{$_} += vmstat($_) for keys %vmstat;
+sleep(0.5);
+my $last = show($p);
+my $seen = stop_trace($trace, $first->{heartbeat_ns}, $last->{heartbeat_ns});
+is($seen->{lost}, 0, 'the trace has all events');
+is($last->{$_} - $first->{$_}, 0, "nothing is $_") for qw(dropped_processes dropped_groups dropped_sections dropped_events);
+
+# within 1 % of what the observer says, or one
+sub near
+{
+	my ($got, $expected, $what, $slack) = @_;
+	my $allowed = 0.01 * $expected > ($slack // 1) ? 0.01 * $expected : ($slack // 1);
+	return ok(abs($got - $expected) <= $allowed, "$what: $got, observer: $expected");
+}
+sub orders { my ($name) = @_; my $sum = 0; $sum += $last->{order}[$_]{$name} - $first->{order}[$_]{$name} for 0 .. 15; return $sum; }
+sub of_kind
+{
+	my ($kind, $name) = @_;
+	my $sum = 0;
+	$sum += $_->{$name} for grep { $_->{kind} eq $kind } @{ $last->{group} };
+	$sum -= $_->{$name} for grep { $_->{kind} eq $kind } @{ $first->{group} };
+	return $sum;
+}
+sub event { my ($name) = @_; return $seen->{events}{$name} // 0; }
+
+# the machine
+near(orders('drained_blocks'), event('mm_page_pcpu_drain'), 'drained blocks');
+cmp_ok(event('mm_page_pcpu_drain'), '>', 1000, 'which are many');
+for my $order (sort { $a <=> $b } keys %{ $seen->{order} })
+{
+	near($last->{order}[$order]{drained_blocks} - $first->{order}[$order]{drained_blocks}, $seen->{order}{$order}, "of order $order", 3);
+}
+near(orders('extfrag'), event('mm_page_alloc_extfrag'), 'fragmentation events');
+near(orders('compact_attempts'), event('mm_compaction_try_to_compact_pages'), 'calls of direct compaction');
+near(orders('compact_stalls'), $vmstat{compact_stall}, 'stalls in direct compaction');
+cmp_ok($vmstat{compact_stall}, '>', 50, 'which are many');
+near(orders('reclaim_nothing') + orders('reclaim_progress'), $vmstat{'allocstall_\w+'}, 'direct reclaims');
+my %sum;
+for my $name (map { ($_, "${_}_ns") } qw(compactions reclaims))
+{
+	$sum{$name} += $_->{$name} // 0 for values %{ $seen->{by} };
+}
+my $compactions = 0;
+my $compactions_ns = 0;
+for my $result (qw(success contended partial complete other))
+{
+	$compactions += orders("compaction_$result");
+	$compactions_ns += orders("compaction_${result}_ns");
+}
+$compactions += $last->{$_}{compactions} - $first->{$_}{compactions}, $compactions_ns += $last->{$_}{compactions_ns} - $first->{$_}{compactions_ns}
+	for qw(kcompactd manual);
+near($compactions, $sum{compactions}, 'zones compacted, kcompactd included');
+near($compactions_ns, $sum{compactions_ns}, 'ns in that', 1000 * $sum{compactions});
+near(orders('reclaim_nothing_ns') + orders('reclaim_progress_ns'), $sum{reclaims_ns}, 'ns in direct reclaim', 1000 * $sum{reclaims});
+
+# the histogram has every one of them
+my $in_histogram = 0;
+for my $order (0 .. 15)
+{
+	$in_histogram += $_ for $last->{order}[$order]{compaction_us} =~ /:(\d+)/g;
+	$in_histogram -= $_ for $first->{order}[$order]{compaction_us} =~ /:(\d+)/g;
+}
+is($in_histogram, $compactions - $last->{kcompactd}{compactions} + $first->{kcompactd}{compactions} - $last->{manual}{compactions} + $first->{manual}{compactions},
+	'the histogram has every zone');
+
+# who
+for my $load (@loads)
+{
+	my $row = $last->{process}{ $load->{pid} };
+	ok($row, "$load->{kind}: has a row") or next;
+	is($row->{kind}, $load->{kind}, 'of its kind');
+	is($row->{parent}, $$, 'with its parent');
+	my $by = $seen->{by}{ $load->{pid} } // {};
+	for my $name (qw(compactions reclaims))
+	{
+		near($row->{$name}, $by->{$name} // 0, "$load->{kind}: $name");
+		near($row->{"${name}_ns"}, $by->{"${name}_ns"} // 0, 'and their ns', 1000 * ($by->{$name} // 0));
+		near($row->{"${name}_longest_ns"}, $by->{"${name}_longest_ns"}, 'and the longest', 2000) if $name eq 'reclaims' && $by->{reclaims};
+	}
+	my $drained = $row->{drained_free} + $row->{drained_compaction} + $row->{drained_reclaim} + $row->{drained_all};
+	my $before = $first->{process}{ $load->{pid} };
+	$drained -= $before->{drained_free} + $before->{drained_compaction} + $before->{drained_reclaim} + $before->{drained_all} if $before;
+	near($drained, $by->{drained_pages} // 0, "$load->{kind}: drained pages", 2);
+	near(of_kind($load->{kind}, 'compactions'), $row->{compactions}, 'its group has the same') if $load->{kind} ne 'other_process';
+}
+my ($checkpointer) = grep { $_->{kind} eq 'checkpointer' && $_->{server} == $$ } @{ $last->{group} };
+ok($checkpointer, 'the checkpointer\'s group is of this server') or $checkpointer = {};
+cmp_ok($checkpointer->{compactions_longest_ns} // 0, '>', 0, 'with a longest stall');
+is($checkpointer->{compaction_recent_ns}, $checkpointer->{compactions_longest_ns}, 'that was in the last seconds');
+note(join(' ', map { "$_=$checkpointer->{$_}" } qw(compact_stalls compactions compactions_ns compactions_longest_ns reclaims reclaims_ns
+		drained_free drained_compaction drained_reclaim drained_all drain_alls)));
+done_testing();
