@@ -84,4 +84,4 @@ SELECT clock_timestamp() AS begun \gset
 SET statement_timeout = '100ms';
 SELECT count(*) FROM regress_ka_huge, kernel_advisor.advise(facts);
 RESET statement_timeout;
-SELECT clock_timestamp() - :'begun'::timestamptz < '2 s' AS ended_in_time;
+SELECT clock_timestamp() - :'begun'::timestamptz < '5 s' AS ended_in_time;
