@@ -84,7 +84,6 @@ void
 ka_rollback_one(int64 change_id, const KaApplyOptions *options, KaChangeRecord *record)
 {
 	KaChangeRecord change;
-	const char *again;
 
 	if (!options->dry_run)
 		ka_shared_require();
@@ -98,7 +97,6 @@ ka_rollback_one(int64 change_id, const KaApplyOptions *options, KaChangeRecord *
 		return;
 	}
 	KA_CHANGE_SET(record, subject, change.subject);
-	again = psprintf("Set the value that you want: SELECT * FROM kernel_advisor.apply('%s', '%s').", change.subject, change.old);
 
 	if (change.action == KA_ACTION_ROLLBACK)
 		refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -113,8 +111,8 @@ ka_rollback_one(int64 change_id, const KaApplyOptions *options, KaChangeRecord *
 			case KA_STATE_APPLIED:
 			case KA_STATE_PARTIAL:
 			case KA_STATE_PENDING_RESTART:
-				/* Only the helper can tell whether a pool that shrank is still ours. */
-			case KA_STATE_SUPERSEDED:
+			case KA_STATE_SUPERSEDED:	/* the helper, or the file, tells by what */
+			case KA_STATE_UNKNOWN:	/* and whether it was made at all */
 				if (change.knob)
 					ka_kernel_rollback(&change, options, record);
 				else
@@ -122,9 +120,6 @@ ka_rollback_one(int64 change_id, const KaApplyOptions *options, KaChangeRecord *
 				break;
 			case KA_STATE_IN_PROGRESS:
 				refuse(record, ERRCODE_OBJECT_IN_USE, "it is still in progress", NULL);
-				break;
-			case KA_STATE_UNKNOWN:
-				refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "its outcome is not known", again);
 				break;
 			default:
 				refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -66,7 +66,7 @@ extern KaSubjectKind ka_subject_kind(const char *subject);
  */
 extern void ka_kernel_apply(const char *subject, const char *value, const KaApplyOptions *options,
 							KaChangeRecord *record);
-extern void ka_kernel_rollback(const KaChangeRecord *change, const KaApplyOptions *options,
+extern void ka_kernel_rollback(KaChangeRecord *change, const KaApplyOptions *options,
 							   KaChangeRecord *record);
 extern void ka_setting_apply(const char *subject, const char *value, const KaApplyOptions *options,
 							 KaChangeRecord *record);

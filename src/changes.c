@@ -432,6 +432,8 @@ ka_change_state_now(const KaChangeRecord *record)
 {
 	const char *now;
 
+	if (record->rolled_back_by != 0)
+		return KA_STATE_ROLLED_BACK;
 	switch (record->state)
 	{
 		case KA_STATE_IN_PROGRESS:
@@ -446,8 +448,6 @@ ka_change_state_now(const KaChangeRecord *record)
 		default:
 			return record->state;
 	}
-	if (record->rolled_back_by != 0)
-		return KA_STATE_ROLLED_BACK;
 	now = ka_change_verified_now(record);
 	if (now == NULL)
 		return record->state;

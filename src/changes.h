@@ -105,8 +105,9 @@ typedef struct KaChangeRecord
 	int32		watch;			/* KaWatch, of a change by auto_apply */
 	bool		prior_set;		/* postgresql.auto.conf had the setting before */
 	bool		automatic;		/* by auto_apply, and not by a role of that name */
-	char		unused[2];		/* 0 */
-	char		prior[KA_CHANGE_VALUE]; /* and this was its value */
+	bool		persist_open;	/* keeping it for the next boot was asked for, and not answered */
+	char		unused[1];		/* 0 */
+	char		prior[KA_CHANGE_VALUE]; /* its value in there */
 	char		who[64];		/* role, or KA_AUTO_APPLY */
 	char		release[64];	/* of the kernel, of a change by auto_apply */
 	char		subject[KA_CHANGE_SUBJECT];
