@@ -53,6 +53,10 @@ typedef struct KaReservation
 	const char *helper;			/* who did it */
 } KaReservation;
 
+/* plan.c; false: *problem, or (NULL) no memory. */
+extern bool ka_plan_reservation(KaArena *arena, KaFacts *facts, bool running, const KaReserveOptions *options,
+								KaReservation *reservation, const char **problem);
+
 /* Facts of this machine and of the cluster in; the exit status of the tool out. */
 extern int	ka_reserve(KaArena *arena, KaFacts *facts, const KaCluster *cluster, const KaReserveOptions *options);
 

@@ -119,6 +119,19 @@ is 'while another reserves: exit status' $status 0
 is 'while another reserves: the pages are there in the end' "$(<$pool)" "$needed"
 echo 0 >$pool
 
+# on one memory node
+node_pool=/sys/devices/system/node/node0/hugepages/hugepages-${page_kb}kB/nr_hugepages
+if [[ -e $node_pool ]]; then
+	run reserve -D "$data" --node 0 --json
+	is 'on node 0: exit status' $status 0
+	is 'on node 0: its pool' "$(json pools.0.subject)" "node0.hugepages-${page_kb}kB.nr_hugepages"
+	is 'on node 0: the kernel has the pages there' "$(<"$node_pool")" "$needed"
+	run rollback "$(json pools.0.change)"
+	is 'on node 0: rolled back' "$(<"$node_pool")" 0
+else
+	skip 'on node 0' 'no memory nodes here'
+fi
+
 # the policy does not stand in the way, and is back afterwards
 echo 1000 >/proc/sys/vm/extfrag_threshold
 run reserve -D "$data" --drop-caches
