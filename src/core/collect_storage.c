@@ -137,7 +137,7 @@ device_of_mount(KaPath *path, KaSpan mountinfo, KaMount mount, char *device)
 /*
  * The mount that a file is on.  On this machine the device number must agree,
  * unless the file system has a number of its own for each of its volumes
- * (btrfs); a directory that is gone from our mount namespace stays unknown.
+ * (btrfs).
  */
 static bool
 mount_of_directory(const char *root, KaSpan mountinfo, const char *directory, KaMount *mount)
@@ -154,6 +154,16 @@ mount_of_directory(const char *root, KaSpan mountinfo, const char *directory, Ka
 		(major(status.st_dev) == (uint64_t) mount->major && minor(status.st_dev) == (uint64_t) mount->minor);
 }
 
+/* Where the mount is not on our list (chroot), the file's own device number still tells the device. */
+static bool
+device_of_directory(KaPath *path, const char *directory, char *device)
+{
+	struct stat status;
+
+	return path->root[0] == '\0' && ka_path_stat(path->root, directory, &status) == 0 &&
+		device_of_number(path, major(status.st_dev), minor(status.st_dev), device);
+}
+
 static void
 collect_directory(KaFacts *facts, KaPath *path, KaSpan mountinfo, const char *directory,
 				  KaFact filesystem, KaFact device_fact)
@@ -162,13 +172,19 @@ collect_directory(KaFacts *facts, KaPath *path, KaSpan mountinfo, const char *di
 	char		type[NAME_SIZE];
 	char		device[NAME_SIZE];
 	KaMount		mount;
+	bool		found;
 
-	if (ka_path_resolve(path->root, directory, resolved, sizeof(resolved)) < 0 ||
-		!mount_of_directory(path->root, mountinfo, resolved, &mount))
+	if (ka_path_resolve(path->root, directory, resolved, sizeof(resolved)) < 0)
 		return;
-	if (ka_unescape(mount.type, type, sizeof(type)))
-		ka_set_text(facts, filesystem, type);
-	if (device_of_mount(path, mountinfo, mount, device) && is_in_diskstats(path, device))
+	if (mount_of_directory(path->root, mountinfo, resolved, &mount))
+	{
+		if (ka_unescape(mount.type, type, sizeof(type)))
+			ka_set_text(facts, filesystem, type);
+		found = device_of_mount(path, mountinfo, mount, device);
+	}
+	else
+		found = device_of_directory(path, resolved, device);
+	if (found && is_in_diskstats(path, device))
 		ka_set_text(facts, device_fact, device);
 }
 

@@ -55,6 +55,17 @@ ln -s "$data" "$scratch/link"
 facts=$(as_user env PATH="$PGBIN:$PATH" "$cli" facts -D "$scratch/link") || bail "facts -D fails through a link"
 is 'through a link: device of the data directory' "$(cli_fact data device <<<"$facts")" "$data_device"
 
+# a root directory that is no mount point, so that the mount of the data is on no list: the file's own number tells the device
+plain=$scratch/plain
+mkdir -p "$plain"/{usr,proc,sys,data/pg_wal}
+for link in bin lib lib64; do ln -s usr/$link "$plain/$link"; done
+cp "$data/PG_VERSION" "$plain/data/"
+mkdir "$plain/advisor"
+cp "$cli" "$plain/advisor/"
+facts=$(unshare --mount sh -c 'mount --bind /usr "$1/usr" && mount --rbind /proc "$1/proc" && mount --rbind /sys "$1/sys" &&
+	chroot "$1" /advisor/kernel_advisor facts -D /data' sh "$plain") || bail "facts -D fails in another root directory"
+is 'in a chroot: device of the data directory' "$(cli_fact data device <<<"$facts")" "$(device_of "$plain")"
+
 # bytes that the samples saw, against the kernel's counters read here
 settle() { sync -f "$scratch/cluster"; sync -f "$scratch/log"; sleep 0.5; }
 settle
