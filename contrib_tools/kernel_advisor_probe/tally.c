@@ -160,6 +160,9 @@ group_of(KaTally *tally, KaProbeFile *file, const KaRecord *record, uint32_t ind
 		return *kind;
 	memcpy(title, record->title, sizeof(title));
 	*kind = ka_kind_of_title(title, sizeof(title));
+	/* First seen when it freed its memory at its end, and had no title any more. */
+	if (title[0] == '\0' && memcmp(record->comm, "postgres", sizeof("postgres")) == 0)
+		*kind = KA_KIND_SERVER;
 	row = find_group(tally, file, *kind, *kind == KA_KIND_OTHER ? 0 : record->parent_pid, record->cgroup_id);
 	if (row < KA_KIND_COUNT && (tally->seen[index].pid != record->pid || tally->seen[index].start_ns != record->start_ns))
 		tally->groups_dropped++;

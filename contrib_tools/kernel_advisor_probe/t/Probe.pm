@@ -79,7 +79,7 @@ sub start_probe
 	my $binary = "$scratch/kernel_advisor_probe";
 	command('cp', "$source/kernel_advisor_probe", $binary) or die 'cp' if !-e $binary;
 	my $p = { scratch => $scratch, binary => $binary, file => $opt{file} // "$scratch/run/counters", log => $opt{log} // "$scratch/log" };
-	unlink($p->{log});
+	spew($p->{log}, '');
 	my $pid = fork() // die "fork: $!";
 	if ($pid == 0)
 	{

@@ -164,6 +164,18 @@ TEST(title_changes)
 	CHECK_INT(file.processes[0].counters.compaction.total_ns, 30);
 }
 
+/* First seen at its end. */
+TEST(no_title)
+{
+	start();
+	stall(process(2, 100, 50, 7, ""), 10);
+	stall(process(3, 101, 50, 7, ""), 5);
+	snprintf(records[3].comm, sizeof(records[3].comm), "make");
+	run(SECOND);
+	CHECK_INT(group(KA_KIND_SERVER, 50, 7)->counters.compaction.total_ns, 10);
+	CHECK_INT(group(KA_KIND_OTHER, 0, 7)->counters.compaction.total_ns, 5);
+}
+
 TEST(recent_stalls)
 {
 	KaRecord   *a;
