@@ -15,9 +15,11 @@
 
 #include "fix.h"
 
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "knobs.h"
 #include "output.h"
@@ -57,6 +59,27 @@ sql_quoted(KaArena *arena, const char *text)
 	for (; *text != '\0' && quoted != NULL; text++)
 		quoted = *text == '\'' ? ka_printf(arena, "%s''", quoted) : ka_printf(arena, "%s%c", quoted, *text);
 	return ka_printf(arena, "%s'", quoted ? quoted : "");
+}
+
+/* This program, as root finds it: in the server's own directory it is in nobody's PATH. */
+static const char *
+program(KaArena *arena)
+{
+	static const char *const usual[] = {"/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/"};
+	char		path[PATH_MAX];
+	ssize_t		length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	const char *slash;
+
+	if (length <= 0)
+		return "kernel_advisor";
+	path[length] = '\0';
+	slash = strrchr(path, '/');
+	for (size_t i = 0; i < KA_LENGTH(usual); i++)
+	{
+		if (strlen(usual[i]) == (size_t) (slash + 1 - path) && strncmp(path, usual[i], strlen(usual[i])) == 0)
+			return ka_strdup(arena, slash + 1);
+	}
+	return path[strcspn(path, " '\"\\$&;()<>|*?[]~#`!{}\t\n")] == '\0' ? ka_strdup(arena, path) : shell_quoted(arena, path);
 }
 
 static void
@@ -107,7 +130,7 @@ fix_pool(Fix *fix, const KaAdvice *row, const KaKnob *knob, int node)
 							row->current ? row->current : "what it is", row->recommended, fix->where));
 		return;
 	}
-	print_fix(fix, ka_printf(arena, "sudo kernel_advisor reserve -D %s", shell_quoted(arena, fix->cluster->path)),
+	print_fix(fix, ka_printf(arena, "sudo %s reserve -D %s", program(arena), shell_quoted(arena, fix->cluster->path)),
 			  ka_printf(arena, "%s from %lld to %lld pages of %s (%s more)%s; then start the server%s%s",
 						row->subject, (long long) from, (long long) to, ka_human(arena, page_bytes),
 						ka_human(arena, ka_mul(to - from, page_bytes)),

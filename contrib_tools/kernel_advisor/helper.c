@@ -87,7 +87,8 @@ ka_helper_open(KaArena *arena, const char *socket, KaHelperUse use, const char *
 		return open_here(helper, use, problem) ? helper : NULL;
 	*problem = ka_printf(arena, "%s: %s; %s", helper->socket, strerror(-helper->fd),
 						 helper->fd == -EACCES ? "run this as root, or as a user whom the helper serves" :
-						 geteuid() == 0 ? "no kernel_advisord listens there" :
+						 !absent ? "this is not the socket of a kernel_advisord" :
+						 socket != NULL || geteuid() == 0 ? "no kernel_advisord listens there" :
 						 "no kernel_advisord listens there, and only root can do without: run this as root, "
 						 "or have root start kernel_advisord.socket");
 	return NULL;

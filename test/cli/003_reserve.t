@@ -208,6 +208,7 @@ SKIP:
 	like($err, qr{none: No such file or directory; no kernel_advisord listens there}, 'a socket that was named and is not there: why');
 	($rc, $out, $err) = advisor_as(\@as, 'reserve', '-D', $data, '--socket', "$data/postgresql.conf");
 	is($rc, 2, 'a socket that is none: exit code');
+	like($err, qr/postgresql\.conf: Connection refused; no kernel_advisord listens there/, 'a socket that is none: why');
 	($rc, $out, $err) = advisor_as(\@as, 'rollback', '--list', '--socket', '/' . 'x' x 200);
 	is($rc, 2, 'a name that is too long: exit code');
 	like($err, qr/File name too long/, 'a name that is too long: why');
@@ -219,7 +220,7 @@ SKIP:
 		configure('huge_pages = on');
 		($rc, $out, $err) = advisor_as(\@as, 'doctor', '-D', $data);
 		$needed = needed();
-		like($out, qr/^Fix\n  sudo kernel_advisor reserve -D '\Q$data\E'\n +vm\.nr_hugepages from 0 to $needed pages of /m,
+		like($out, qr/^Fix\n  sudo \S+\/kernel_advisor reserve -D '\Q$data\E'\n +vm\.nr_hugepages from 0 to $needed pages of /m,
 			'doctor: reserve, with the number');
 		like($out, qr/^  SELECT \* FROM kernel_advisor\.apply\('vm\.nr_hugepages', '$needed'\);$/m, 'doctor: for the next boot');
 		like($out, qr/\d+ pages are free blocks now/, 'doctor: whether it will work');
