@@ -17,7 +17,7 @@ UNIT_BIN = test/bin
 
 UNIT_LIBRARIES = libproc2 jansson
 UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -fno-omit-frame-pointer -MMD -MP \
-	-Isrc/core -Itest/unit -Icontrib_tools/kernel_advisor -Icontrib_tools/kernel_advisord $(shell $(PKG_CONFIG) --cflags $(UNIT_LIBRARIES))
+	-Isrc/core -Itest/unit -Icontrib_tools/kernel_advisor -iquote contrib_tools/kernel_advisord $(shell $(PKG_CONFIG) --cflags $(UNIT_LIBRARIES))
 UNIT_LIBS = $(shell $(PKG_CONFIG) --libs $(UNIT_LIBRARIES)) -lm
 
 UNIT_SOURCES = $(sort $(wildcard src/core/*.c) $(wildcard $(addprefix contrib_tools/kernel_advisor/,json.c errortext.c plan.c) contrib_tools/kernel_advisord/knobs.c))

@@ -23,7 +23,7 @@ $(ADVISOR): $(ADVISOR_OBJS) $(CORE_OBJS) $(ADVISORD_BUILD)/prod/all.a
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(ADVISOR_LIBS)
 
 $(ADVISOR_OBJS): private override CPPFLAGS += -DKA_VERSION='"$(ADVISOR_VERSION)"' \
-	-I$(ADVISORD) $(shell $(PKG_CONFIG) --cflags jansson)
+	-iquote $(ADVISORD) $(shell $(PKG_CONFIG) --cflags jansson)
 $(ADVISOR_OBJS): $(wildcard $(ADVISOR_DIR)/*.h $(ADVISORD)/*.h $(ADVISORD)/*.def src/core/*.h src/core/*.def) $(EXTENSION).control
 
 install: install-advisor
