@@ -3,7 +3,7 @@
 # vm.extfrag_threshold is below 1000 its direct compactions are counted, as many
 # a second as the test says.  Runs as any user and touches nothing else.
 #
-#	my $machine = FakeMachine->new(root => $dir, data => $node->data_dir);
+#	my $machine = FakeMachine->new(root => $dir);	# before the server starts
 #	$machine->stalls(40);		# a second, from now on
 #
 # The files are those of test/fixtures/machines/vm-6.18: ext4, whose buffered
@@ -33,8 +33,6 @@ sub new
 
 	make_path($self->{root});
 	system('cp', '-R', "$fixture/.", $self->{root}) == 0 or die 'cannot copy the machine';
-	# storage is looked up below the root as well
-	make_path("$self->{root}$options{data}/pg_wal");
 	$self->write_vmstat(0);
 
 	socketpair(my $ours, my $theirs, AF_UNIX, SOCK_STREAM, PF_UNSPEC) or die "socketpair: $!";
@@ -51,6 +49,8 @@ sub new
 }
 
 sub root { return $_[0]->{root}; }
+
+sub add_directory { my ($self, $name) = @_; make_path("$self->{root}$name"); return; }
 
 # Direct compactions a second.
 sub stalls
