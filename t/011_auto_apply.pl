@@ -51,10 +51,13 @@ $machine->stalls(60);
 
 sub start_load
 {
+	my ($server, $script) = @_;
 	my ($out, $err) = ('', '');
 
-	$pgbench = IPC::Run::start([ 'pgbench', '-n', '-c', '6', '-T', '600', '-f', "$directory/transaction.sql",
-			'-h', $node->host, '-p', $node->port, 'postgres' ], '>', \$out, '2>', \$err);
+	$server //= $node;
+	$script //= 'transaction.sql';
+	$pgbench = IPC::Run::start([ 'pgbench', '-n', '-c', '6', '-T', '600', '-f', "$directory/$script",
+			'-h', $server->host, '-p', $server->port, 'postgres' ], '>', \$out, '2>', \$err);
 	return;
 }
 
@@ -139,6 +142,16 @@ sub auto_apply
 	return;
 }
 
+sub release
+{
+	my ($release) = @_;
+	my $name = "$root/proc/sys/kernel/osrelease";
+
+	unlink($name);
+	append_to_file($name, "$release\n");
+	return;
+}
+
 # As it was: nothing applied, nothing remembered but the samples, and a load that is measured anew.
 sub afresh
 {
@@ -149,6 +162,7 @@ sub afresh
 	$helper->forget;
 	$helper->up;
 	$helper->value($knob, 500);
+	release('6.18.44');
 	$node->start;
 	auto_apply('safe');
 	effect(@_);
@@ -176,6 +190,11 @@ stop_load();
 # Better: set, watched over a crash of the server, kept and persisted.
 #
 afresh(0.03, 0.01);
+my $obstacle = $node->data_dir . '/pg_stat_tmp/pg_kernel_advisor.changes.tmp';
+mkdir $obstacle or die "$obstacle: $!";
+ok(defined cycles_until(in_state('failing', 'could not write'), 7), 'a change that cannot be logged is not made');
+is($helper->value($knob), 500, 'the kernel was not asked');
+rmdir $obstacle;
 ok(defined cycles_until($changed, 7), 'with a baseline the advice is applied');
 is($helper->value($knob), 1000, 'the kernel has the value');
 is($helper->persisted($knob), undef, 'the file for the next boot does not have it yet');
@@ -196,13 +215,14 @@ stop_load();
 $node->poll_query_until('postgres', 'SELECT true') or die 'no recovery';
 wait_for($node, q{SELECT state = 'running' FROM kernel_advisor.status WHERE component = 'sampler'});
 start_load();
-ok(defined cycles_until(in_state('waiting', 'kept change'), 6), 'after a crash another worker goes on, and it is kept');
+$helper->mode('lost', op => 'persist', times => 1);
+ok(defined cycles_until(in_state('cannot keep', $knob), 6), 'after a crash another worker goes on; what cannot be persisted is tried again');
+ok(defined cycles_until(in_state('waiting', 'kept change'), 2), 'and it is kept');
 is($helper->persisted($knob), 1000, 'and persisted');
 is($helper->value($knob), 1000, 'and still in effect');
 like(new_log(), qr/auto-apply keeps "\Q$knob\E" at 1000.*\n.*better: tps_outside was \S+ 1\/s before and is \S+ 1\/s after/,
 	'the log has the figures');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM kernel_advisor.changes WHERE who <> 'auto_apply' OR persisted_in IS NOT NULL}),
-	'1', 'the persisting is in the log of changes');
+is($node->safe_psql('postgres', $state), 'set applied, set unknown outcome, set unchanged', 'the persisting is in the log of changes');
 like($node->safe_psql('postgres', q{SELECT detail FROM kernel_advisor.changes ORDER BY change_id LIMIT 1}), qr/^better: /,
 	'and the verdict');
 my $sets = scalar($helper->requests(op => 'set'));
@@ -230,12 +250,16 @@ $helper->down; $helper->up;
 ok(defined cycles_until(in_state('waiting', "not $knob: it made things worse"), 7), 'status remembers it');
 is($node->safe_psql('postgres', $state), 'set rolled back, rollback applied', 'it is not tried again');
 
-# Until somebody does by hand; and then their word counts.
-$node->safe_psql('postgres', qq{SELECT * FROM kernel_advisor.apply('$knob', '1000', persist => false)});
-is($helper->value($knob), 1000, 'applied by hand');
+# Another kernel is another chance; and then a person takes it back.
+release('6.18.99-test');
+ok(defined cycles_until(qq{SELECT count(*) = 2 FROM kernel_advisor.changes WHERE action = 'set'}, 2), 'on another kernel it is tried again');
 $node->safe_psql('postgres', q{SELECT * FROM kernel_advisor.rollback((SELECT max(change_id) FROM kernel_advisor.changes))});
-ok(defined cycles_until(in_state('waiting', "not $knob: a person took it back"), 7), 'taken back by hand, it is left alone');
-is($helper->value($knob), 500, 'and so it stays');
+is($helper->value($knob), 500, 'taken back by hand');
+ok(defined cycles_until(in_state('waiting', 'somebody took it back'), 2), 'it is no longer watched');
+ok(defined cycles_until(in_state('waiting', "not $knob: a person took it back"), 7), 'and left alone');
+release('6.18.100-test');
+cycle() foreach 1 .. 2;
+is($helper->value($knob), 500, 'on any kernel');
 
 #
 # Switched off while watching.
@@ -289,13 +313,64 @@ ok(defined cycles_until(in_state('waiting', "not $knob: "), 9), 'a helper that h
 is($node->safe_psql('postgres', q{SELECT max(interval_ms) < 2000 FROM kernel_advisor.samples
 	WHERE at > clock_timestamp() - interval '10 s'}), 't', 'and sampling went on all the time');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM kernel_advisor.changes}), '0', 'nor is there a record of each attempt');
+
+$node->append_conf('postgresql.conf', q{kernel_advisor.helper_timeout = '60s'});
+$node->reload;
+my $hung = scalar($helper->requests);
+cycle();
+my $end = time + 10;
+sleep(0.1) until scalar($helper->requests) > $hung || time > $end;
+cmp_ok(scalar($helper->requests), '>', $hung, 'a worker waits for an answer');
+my $begin = time;
+$node->stop('fast');
+cmp_ok(time - $begin, '<', 2, 'and holds up no fast stop');
+$node->append_conf('postgresql.conf', q{kernel_advisor.helper_timeout = '2s'});
 $helper->mode('normal');
+$node->start;
+stop_load();
+start_load();
+
 $helper->mode('lying', op => 'set');
 ok(defined cycles_until($changed, 7), 'a helper that lies is tried');
 like(new_log(), qr/WARNING:  kernel advisor auto-apply could not set "\Q$knob\E" to 1000/, 'and not believed');
 cycle() foreach 1 .. 5;
 is($node->safe_psql('postgres', q{SELECT count(*) FROM kernel_advisor.changes}), '1', 'nor tried at every checkpoint');
 stop_load();
+
+#
+# A standby, which is promoted while it watches.
+#
+auto_apply('off');
+$helper->forget;
+$helper->value($knob, 500);
+$node->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'base', has_streaming => 1);
+$standby->append_conf('postgresql.conf', 'kernel_advisor.auto_apply = safe');
+$machine->add_directory($standby->data_dir . '/pg_wal');
+$standby->start;
+append_to_file("$directory/query.sql", "SELECT pg_sleep(0.02), pg_stat_force_next_flush();\n");
+start_load($standby, 'query.sql');
+foreach my $n (1 .. 7)
+{
+	my $before = $standby->safe_psql('postgres', 'SELECT count(*) FROM kernel_advisor.checkpoints WHERE wal_bytes IS NOT NULL');
+
+	last if $standby->safe_psql('postgres', $changed) eq 't';
+	sleep(2.2);
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+	$standby->safe_psql('postgres', 'CHECKPOINT');
+	wait_for($standby, "SELECT count(*) > $before FROM kernel_advisor.checkpoints WHERE wal_bytes IS NOT NULL");
+	sleep(0.5);
+}
+is($standby->safe_psql('postgres', $state), 'set applied', 'a standby applies it, and logs it without a table');
+$standby->promote;
+$standby->safe_psql('postgres', 'CREATE TABLE promoted (a int)');
+$standby->safe_psql('postgres', 'CHECKPOINT') foreach 1 .. 2;
+wait_for($standby, in_state('waiting', 'rolled back.*promoted'));
+is($helper->value($knob), 500, 'promoted before there is a verdict, it takes the change back');
+stop_load();
+$standby->stop;
 
 #
 # No room for a worker.

@@ -69,11 +69,13 @@ static bool
 same_load(const KaObservation *observation, double backends, double work)
 {
 	double		more = fabs(observation->backends - backends);
+	double		more_work = fabs(observation->work - work);
 	double		factor = KA_VERDICT_LIMIT(WORK_FACTOR);
 
 	if (more > KA_VERDICT_LIMIT(BACKENDS_LEAST) && more > backends * KA_VERDICT_LIMIT(BACKENDS_PCT) / 100)
 		return false;
-	return !(observation->work > work * factor || observation->work * factor < work);
+	return !(more_work > KA_VERDICT_LIMIT(WORK_LEAST) &&
+			 (observation->work > work * factor || observation->work * factor < work));
 }
 
 static void

@@ -71,6 +71,7 @@ TEST(the_limits_that_these_tests_rest_on)
 	CHECK_REAL(KA_VERDICT_LIMIT(BACKENDS_PCT), 50, 0);
 	CHECK_REAL(KA_VERDICT_LIMIT(BACKENDS_LEAST), 5, 0);
 	CHECK_REAL(KA_VERDICT_LIMIT(WORK_FACTOR), 3, 0);
+	CHECK_REAL(KA_VERDICT_LIMIT(WORK_LEAST), 1024, 0);
 	CHECK_REAL(ka_measure_info[KA_M_TPS_OUTSIDE].floor_pct, 10, 0);
 	CHECK_REAL(ka_measure_info[KA_M_SYNC].floor, 500, 0);
 	for (int m = 0; m < KA_NMEASURES; m++)
@@ -278,6 +279,18 @@ TEST(comparable_load)
 		NOTE("row %zu", i);
 		CHECK_INT(ka_comparable(&one, &baseline), rows[i].comparable);
 	}
+
+	/* Readers: next to no WAL, and the difference is all that counts. */
+	baseline.work = 0;
+	for (int bytes = 1023; bytes < 1027; bytes++)
+	{
+		KaObservation one = outside(1000);
+
+		one.work = bytes;
+		NOTE("%d B a transaction", bytes);
+		CHECK_INT(ka_comparable(&one, &baseline), bytes <= 1024);
+	}
+	baseline.work = 5000;
 
 	/* Of two connections five more are still a psql or two. */
 	baseline.backends = 2;
