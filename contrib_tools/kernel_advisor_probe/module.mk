@@ -5,7 +5,9 @@
 #   make unit-probe                   unit tests with AddressSanitizer and UBSan
 #   make unit-probe-valgrind          the same under valgrind
 #   make fuzz-probe FUZZ_SECONDS=10   libFuzzer programs (clang)
-#   make rootcheck-probe              the real probe, as root, on this kernel: prove with PROVE_FLAGS (--timer), TAP
+#   make rootcheck-probe              the real probe, as root, on this kernel: prove with PROVE_FLAGS (--timer), TAP;
+#                                     waits for the lock of tests that change the kernel's settings, unless the
+#                                     caller holds it and says so with KA_KERNEL_HELD=1
 #
 # Not part of "all": it needs libbpf, clang and bpftool, and everything else works without.  From the top of the tree:
 # `make -f contrib_tools/kernel_advisor_probe/module.mk probe`.
@@ -132,6 +134,7 @@ fuzz-probe: $(addprefix $(PROBE_BUILD)/fuzz/bin/,$(PROBE_FUZZERS))
 rootcheck-probe: probe $(addprefix $(PROBE_BUILD)/plain/bin/,$(PROBE_TOOLS))
 	cd $(PROBE) && prove $(or $(PROVE_FLAGS),--timer) t/*.t
 
+clean: clean-probe
 clean-probe:
 	rm -rf $(PROBE_BUILD) $(PROBE)/kernel_advisor_probe
 

@@ -21,7 +21,11 @@ main(int argc, char **argv)
 	size_t		bytes = argc == 2 ? strtoul(argv[1], NULL, 10) << 20 : 0;
 	char	   *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char		nothing;
+	FILE	   *oom = fopen("/proc/self/oom_score_adj", "w");
 
+	/* Where memory runs out, it is this process that has it. */
+	if (oom == NULL || fputs("1000", oom) < 0 || fclose(oom) != 0)
+		return perror("oom_score_adj"), 1;
 	if (map == MAP_FAILED || madvise(map, bytes, MADV_NOHUGEPAGE) < 0)
 		return perror("probe_fragment"), 1;
 	for (size_t at = 0; at < bytes; at += PAGE)
