@@ -41,6 +41,8 @@ why_nothing(const KaView *v)
 static const char *
 why_unknown(KaArena *arena, const KaView *v)
 {
+	int			node;
+
 	if (v->facts->npools == 0)
 		return "this kernel has no huge pages, or /sys/kernel/mm/hugepages cannot be read";
 	if (v->page_size <= 0)
@@ -50,6 +52,8 @@ why_unknown(KaArena *arena, const KaView *v)
 						 ka_human(arena, v->page_size));
 	if (v->need_plan == KA_UNKNOWN)
 		return "how many pages the server needs is not known: see the notes";
+	if (ka_knob_by_subject(ka_pool_subject(v, v->page_size), &node) == NULL)
+		return ka_printf(arena, "pages of %s are of no kernel that kernel_advisord knows", ka_human(arena, v->page_size));
 	if (!v->pool_known || v->pool_taken == KA_UNKNOWN)
 		return "the state of the pool cannot be read below /sys/kernel/mm/hugepages";
 	return NULL;

@@ -191,6 +191,9 @@ TEST(a_need_that_is_not_known)
 		{SERVER ", " POOL("'total': 10"), "state of the pool"},
 		{"'postgres': {'version_num': 170000, 'huge_pages': 'on', 'huge_page_size_bytes': 8388608, 'shared_memory_bytes': 1}, "
 		POOL("'total': 0, 'free': 0"), "none of that size"},
+		{"'postgres': {'version_num': 170000, 'huge_pages': 'on', 'huge_page_size_bytes': 4194304, 'shared_memory_bytes': 1}, "
+		"'hugepages': {'default_size_bytes': 2097152, 'pools': [{'size_bytes': 4194304, 'total': 0, 'free': 0}]}",
+		"no kernel that kernel_advisord knows"},
 	};
 
 	for (size_t i = 0; i < KA_LENGTH(cases); i++)
