@@ -349,7 +349,7 @@ $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->append_conf('postgresql.conf', 'kernel_advisor.auto_apply = safe');
 $machine->add_directory($standby->data_dir . '/pg_wal');
 $standby->start;
-append_to_file("$directory/query.sql", "SELECT pg_sleep(0.02), pg_stat_force_next_flush();\n");
+append_to_file("$directory/query.sql", "SELECT pg_sleep(0.02), pg_stat_force_next_flush() FROM effect;\n");
 start_load($standby, 'query.sql');
 foreach my $n (1 .. 7)
 {
@@ -367,7 +367,7 @@ is($standby->safe_psql('postgres', $state), 'set applied', 'a standby applies it
 $standby->promote;
 $standby->safe_psql('postgres', 'CREATE TABLE promoted (a int)');
 $standby->safe_psql('postgres', 'CHECKPOINT') foreach 1 .. 2;
-wait_for($standby, in_state('waiting', 'rolled back.*promoted'));
+wait_for($standby, q{SELECT count(*) = 1 FROM kernel_advisor.changes WHERE state = 'rolled back' AND detail ~ 'promoted'});
 is($helper->value($knob), 500, 'promoted before there is a verdict, it takes the change back');
 stop_load();
 $standby->stop;
@@ -375,7 +375,7 @@ $standby->stop;
 #
 # No room for a worker.
 #
-$node->append_conf('postgresql.conf', "max_worker_processes = 1\nmax_logical_replication_workers = 0");
+$node->append_conf('postgresql.conf', "max_worker_processes = 1\nmax_logical_replication_workers = 0\nkernel_advisor.auto_apply = safe");
 $node->restart;
 ok(defined cycles_until(in_state('no worker', 'no free background worker'), 2), 'without a worker status says so');
 my @lines = new_log() =~ /(auto-apply has no free background worker)/g;
