@@ -54,6 +54,8 @@
 /* A pool may not come back once its pages are used; the commit limit fails others without any sign here. */
 #define UNSUITABLE (KA_KF_POOL | KA_KF_SURPLUS | KA_KF_ACTION | KA_KF_INTERNAL | KA_KF_COMMIT)
 
+static int	failed_before;		/* steps in a row that failed, before this one */
+
 PGDLLEXPORT void ka_auto_main(Datum arg);
 
 /*
@@ -70,15 +72,22 @@ set_status(KaAutoStatus *status, KaAutoState state, const char *subject, const c
 	strlcpy(status->detail, detail, sizeof(status->detail));
 }
 
-/* It did not work, and is tried again: later each time. */
+/* It is tried again: later each time. */
+static void
+retry_later(KaAutoStatus *status)
+{
+	status->due_at = GetCurrentTimestamp() + (FIRST_RETRY_US << Min(failed_before, MAX_RETRY_DOUBLINGS));
+	status->failures = failed_before + 1;
+}
+
+/* The verdict could not be carried out; said in the log once. */
 static void
 set_failed(KaAutoStatus *status, KaAutoState state, const char *subject, const char *detail, const char *hint)
 {
 	bool		same = status->state == (int32) state && strcmp(status->detail, detail) == 0;
 
 	set_status(status, state, subject, detail);
-	status->due_at = GetCurrentTimestamp() + (FIRST_RETRY_US << Min(status->failures, MAX_RETRY_DOUBLINGS));
-	status->failures++;
+	retry_later(status);
 	if (!same)
 		ereport(WARNING,
 				(errmsg("kernel advisor auto-apply %s \"%s\"",
@@ -137,7 +146,6 @@ take_back(const KaChangeRecord *change, KaWatch watch, const char *why, KaAutoSt
 				(errmsg("kernel advisor auto-apply has set \"%s\" back from %s to %s (change " INT64_FORMAT ")",
 						change->subject, change->asked, change->old, record.change_id),
 				 errdetail("%s", why)));
-		status->failures = 0;
 		set_status(status, KA_AUTO_WAITING, change->subject,
 				   psprintf("rolled back change " INT64_FORMAT ": %s", change->change_id, why));
 	}
@@ -174,7 +182,6 @@ keep(const KaChangeRecord *change, const KaJudgement *judgement, KaAutoStatus *s
 			 errdetail("%s; %s", why,
 					   record.persisted_in[0] ? psprintf("persisted in \"%s\"", record.persisted_in) :
 					   psprintf("not persisted: %s", record.detail))));
-	status->failures = 0;
 	set_status(status, KA_AUTO_WAITING, change->subject,
 			   psprintf("kept change " INT64_FORMAT ": %s", change->change_id, why));
 }
@@ -233,6 +240,12 @@ judge(const KaAutoLog *log, int i, TimestampTz now, KaJudgement *judgement, cons
 	if (change->state != KA_STATE_APPLIED)
 	{
 		*why = "the kernel did not take the value as it was asked for, or nobody knows";
+		return KA_NO_VERDICT;
+	}
+
+	if (ka_auto_disturbed_since(log, i))
+	{
+		*why = "something else was changed before there was a verdict";
 		return KA_NO_VERDICT;
 	}
 
@@ -472,6 +485,8 @@ ka_auto_main(Datum arg)
 
 	if (!claim(&status))
 		return;
+	failed_before = status.failures;
+	status.failures = 0;
 	context = AllocSetContextCreate(TopMemoryContext, "kernel advisor auto-apply", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(context);
 
@@ -488,8 +503,7 @@ ka_auto_main(Datum arg)
 		EmitErrorReport();
 		FlushErrorState();
 		set_status(&status, KA_AUTO_FAILING, NULL, error->message);
-		status.due_at = GetCurrentTimestamp() + (FIRST_RETRY_US << Min(status.failures, MAX_RETRY_DOUBLINGS));
-		status.failures++;
+		retry_later(&status);
 	}
 	PG_END_TRY();
 

@@ -87,6 +87,17 @@ ka_auto_touched_since(const KaAutoLog *log, int i)
 }
 
 bool
+ka_auto_disturbed_since(const KaAutoLog *log, int i)
+{
+	for (int j = i + 1; j < log->n; j++)
+	{
+		if (!log->records[j].automatic && changed_value(&log->records[j]))
+			return true;
+	}
+	return false;
+}
+
+bool
 ka_auto_in_effect(const KaChangeRecord *change)
 {
 	const char *value = ka_change_verified_now(change);

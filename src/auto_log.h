@@ -24,6 +24,9 @@ extern bool ka_auto_in_effect(const KaChangeRecord *change);
 /* Has somebody else decided about the subject of record i since? */
 extern bool ka_auto_touched_since(const KaAutoLog *log, int i);
 
+/* Has anything else got another value since? */
+extern bool ka_auto_disturbed_since(const KaAutoLog *log, int i);
+
 /* When the change was over; when it began, where its end is not known. */
 extern TimestampTz ka_auto_end_of(const KaChangeRecord *record);
 

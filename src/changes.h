@@ -165,4 +165,10 @@ extern const char *ka_change_verified_now(const KaChangeRecord *record);
  */
 extern void ka_changes_after(const KaChangeRecord *records, int n, KaEffect *after);
 
+/*
+ * A text of the server for a row of the database: a role's name, or a message,
+ * may be in another encoding.
+ */
+extern Datum ka_server_text(const char *text);
+
 #endif							/* KA_CHANGES_H */

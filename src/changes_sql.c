@@ -79,12 +79,8 @@ effect_datum(const KaChangeRecord *record, const KaEffect *after)
 	return JsonbPGetDatum(ka_jsonb_result(builder));
 }
 
-/*
- * The log is the server's and the row is the database's: a role's name, or a
- * message, may be in another encoding.
- */
-static Datum
-text_datum(const char *text)
+Datum
+ka_server_text(const char *text)
 {
 	char	   *copy;
 
@@ -110,7 +106,7 @@ put_change(ReturnSetInfo *result, const KaChangeRecord *record, const Now *now)
 	do { \
 		const char *text_ = (text); \
 		nulls[n] = text_ == NULL || text_[0] == '\0'; \
-		values[n] = nulls[n] ? (Datum) 0 : text_datum(text_); \
+		values[n] = nulls[n] ? (Datum) 0 : ka_server_text(text_); \
 		n++; \
 	} while (0)
 

@@ -56,7 +56,7 @@ put_status(ReturnSetInfo *result, const char *component, const char *state,
 	{
 		nulls[i] = texts[i] == NULL;
 		if (!nulls[i])
-			values[i] = CStringGetTextDatum(texts[i]);
+			values[i] = ka_server_text(texts[i]);
 	}
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }

@@ -283,6 +283,16 @@ ok(defined cycles_until(in_state('waiting', 'another value'), 7), 'and for good'
 is($helper->value($knob), 700, 'the value is the person\'s');
 
 #
+# Something else is changed meanwhile.
+#
+afresh(0.02, 0.02);
+ok(defined cycles_until($changed, 7), 'another change meanwhile: applied');
+$node->safe_psql('postgres', q{SELECT * FROM kernel_advisor.apply('vm.swappiness', '10', persist => false)});
+ok(defined cycles_until(in_state('waiting', 'rolled back.*something else'), 2), 'another change meanwhile: rolled back, since the two could not be told apart');
+is($helper->value($knob), 500, 'the old value is back');
+is($helper->value('vm.swappiness'), 10, 'the other change is the person\'s');
+
+#
 # A restart meanwhile.
 #
 afresh(0.02, 0.02);
