@@ -25,6 +25,7 @@
 #include "utils/guc.h"
 
 #include "apply.h"
+#include "compat.h"
 #include "helper.h"
 #include "machine.h"
 
@@ -231,16 +232,41 @@ tell_proof(const KaPoolProof *proof, KaChangeRecord *record)
 							   proof->boot));
 }
 
+/*
+ * A setting other than huge_pages that waits for the next start: what the
+ * server will need then is not what it needs now.  NULL: none.
+ */
+static const char *
+pending_setting(void)
+{
+	int			n;
+	struct config_generic **all = ka_settings_compat(&n);
+
+	for (int i = 0; i < n; i++)
+	{
+		if ((all[i]->status & GUC_PENDING_RESTART) && strcmp(all[i]->name, "huge_pages") != 0)
+			return all[i]->name;
+	}
+	return NULL;
+}
+
 /* False: the record says why not. */
 static bool
 may_be_on(const Setting *setting, const char *value, const KaApplyOptions *options, KaChangeRecord *record)
 {
+	const char *pending;
 	KaPoolProof proof;
 	bool		on;
 
 	if (strcmp(setting->name, "huge_pages") != 0 || !parse_bool(value, &on) || !on)
 		return true;
 	ka_machine_prove_pool(&proof);
+	pending = pending_setting();
+	if (proof.proven && pending)
+	{
+		proof.proven = false;
+		proof.problem = psprintf("\"%s\" waits for a restart, after which the server may need another number of pages", pending);
+	}
 	if (proof.proven)
 	{
 		tell_proof(&proof, record);
@@ -295,6 +321,18 @@ write_setting(const Setting *setting, const char *value, const char *expected, K
 	}
 }
 
+/* With huge_pages = on, what else changes at the next start may keep the server from starting. */
+static void
+warn_of_need(const Setting *setting, KaChangeRecord *record)
+{
+	const char *huge_pages = ka_setting_now("huge_pages");
+
+	if (record->state == KA_STATE_PENDING_RESTART && strcmp(setting->name, "huge_pages") != 0 &&
+		huge_pages && strcmp(huge_pages, "on") == 0)
+		KA_CHANGE_SET(record, hint,
+					  "huge_pages is on: before the restart, compare the pool with \"postgres -C shared_memory_size_in_huge_pages\".");
+}
+
 /* The server's error about a change that was begun goes into its record as well. */
 static void
 write_or_record_error(const Setting *setting, const char *value, const char *expected, KaChangeRecord *record)
@@ -304,6 +342,7 @@ write_or_record_error(const Setting *setting, const char *value, const char *exp
 	PG_TRY();
 	{
 		write_setting(setting, value, expected, record);
+		warn_of_need(setting, record);
 	}
 	PG_CATCH();
 	{

@@ -15,6 +15,7 @@
 #include "postmaster/bgworker_internals.h"
 #include "storage/proc.h"
 #include "utils/guc.h"
+#include "utils/guc_tables.h"
 #include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
@@ -42,6 +43,18 @@ ka_wait_event_compat(const char *name)
 #else
 	(void) name;
 	return PG_WAIT_EXTENSION;
+#endif
+}
+
+/* All settings; their flags in "status" are the server's own (16: one function gives both). */
+static inline struct config_generic **
+ka_settings_compat(int *n)
+{
+#if PG_VERSION_NUM >= 160000
+	return get_guc_variables(n);
+#else
+	*n = GetNumConfigOptions();
+	return get_guc_variables();
 #endif
 }
 

@@ -548,7 +548,8 @@ sub op_reserve
 sub op_estimate
 {
 	my ($request, $reply) = @_;
-	my $limit = $state{limits}{ $request->{subject} } // $request->{value};
+	# without a limit all is granted, and the free blocks do not depend on the question
+	my $limit = $state{limits}{ $request->{subject} } // 1_000_000;
 
 	return 'NOT_POSSIBLE' if !$KNOB_INFO{ $request->{knob} }{pool};
 	$reply->{asked} = $request->{value};
