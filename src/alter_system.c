@@ -26,7 +26,7 @@
 
 #include "apply.h"
 #include "compat.h"
-#include "helper.h"
+#include "kernel_change.h"
 #include "machine.h"
 
 #define AUTO_FILE PG_AUTOCONF_FILENAME
@@ -279,7 +279,8 @@ may_be_on(const Setting *setting, const char *value, const KaApplyOptions *optio
 		return false;
 	}
 	refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-		   psprintf("the server would not start: %s", proof.problem),
+		   psprintf("with huge_pages = on the server might not start: %s", proof.problem),
+		   pending ? "Restart the server first; huge_pages = try starts it in any case." :
 		   "Reserve the pool first; huge_pages = try starts the server in any case.");
 	return false;
 }
@@ -392,6 +393,17 @@ ka_setting_apply(const char *subject, const char *value, const KaApplyOptions *o
 		record->state = KA_STATE_UNCHANGED;
 		KA_CHANGE_SET(record, granted, record->old);
 		KA_CHANGE_SET(record, verified, record->old);
+		return;
+	}
+	if (setting->restart && prior && ka_setting_same(subject, prior, value))
+	{
+		record->state = KA_STATE_PENDING_RESTART;
+		KA_CHANGE_SET(record, granted, value);
+		KA_CHANGE_SET(record, verified, record->old);
+		KA_CHANGE_SET(record, persisted_in, AUTO_FILE);
+		ka_append_detail(record, AUTO_FILE " has the value already");
+		if (record->hint[0] == '\0')
+			KA_CHANGE_SET(record, hint, "Restart the server.");
 		return;
 	}
 	if (options->dry_run)

@@ -126,8 +126,16 @@ put_change(ReturnSetInfo *result, const KaChangeRecord *record, const Now *now)
 	nulls[n] = record->change_id == 0;
 	values[n] = nulls[n] ? (Datum) 0 : effect_datum(record, now->after);
 	n++;
-	TEXT_COLUMN(record->detail);
-	TEXT_COLUMN(now->state == (KaChangeState) record->state ? record->hint : NULL);	/* else it is out of date */
+	if (record->state == KA_STATE_IN_PROGRESS && now->state == KA_STATE_UNKNOWN)
+	{
+		TEXT_COLUMN("its session ended before it was known what came of it");
+		TEXT_COLUMN("The column \"verified\" shows the value; rollback() finds out whether it was this change.");
+	}
+	else
+	{
+		TEXT_COLUMN(record->detail);
+		TEXT_COLUMN(now->state == (KaChangeState) record->state ? record->hint : NULL); /* else it is out of date */
+	}
 #undef TEXT_COLUMN
 
 	if (n != CHANGE_COLS || result->setDesc->natts != CHANGE_COLS)
