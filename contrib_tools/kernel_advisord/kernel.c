@@ -26,12 +26,16 @@
 #include "kernel.h"
 #include "protocol.h"
 
-/* 64 KiB: pagetypeinfo of eight nodes has about 20 kB; more is cut at a line. */
+/* Of eight nodes pagetypeinfo has about 20 kB; zoneinfo has a kilobyte for each CPU and zone.  More is cut at a line. */
 #define TEXT_SIZE 65536
+#define ZONEINFO_SIZE (4 * 1024 * 1024)
 
-/* Two, since buddyinfo and pagetypeinfo are looked at together; the daemon has one thread. */
-static char first_text[TEXT_SIZE];
-static char second_text[TEXT_SIZE];
+/* Looked at together, and the daemon has one thread.  What is not used costs no memory. */
+static char meminfo_text[TEXT_SIZE];
+static char buddyinfo_text[TEXT_SIZE];
+static char pagetypeinfo_text[TEXT_SIZE];
+static char vmstat_text[TEXT_SIZE];
+static char zoneinfo_text[ZONEINFO_SIZE];
 
 int64_t
 ka_now_ms(void)
@@ -142,6 +146,8 @@ ka_kernel_open(KaKernel *kernel, const char *root)
 	kernel->meminfo_fd = open_below(root, "/proc/meminfo", O_RDONLY);
 	kernel->buddyinfo_fd = open_below(root, "/proc/buddyinfo", O_RDONLY);
 	kernel->pagetypeinfo_fd = open_below(root, "/proc/pagetypeinfo", O_RDONLY);
+	kernel->zoneinfo_fd = open_below(root, "/proc/zoneinfo", O_RDONLY);
+	kernel->vmstat_fd = open_below(root, "/proc/vmstat", O_RDONLY);
 	if (kernel->meminfo_fd < 0)
 		return kernel->meminfo_fd;
 
@@ -173,6 +179,9 @@ ka_kernel_open(KaKernel *kernel, const char *root)
 void
 ka_kernel_close(KaKernel *kernel)
 {
+	const int	texts[] = {kernel->meminfo_fd, kernel->buddyinfo_fd, kernel->pagetypeinfo_fd,
+	kernel->zoneinfo_fd, kernel->vmstat_fd};
+
 	for (size_t i = 0; i < kernel->nfiles; i++)
 	{
 		if (kernel->files[i].fd >= 0)
@@ -181,12 +190,11 @@ ka_kernel_close(KaKernel *kernel)
 			close(kernel->files[i].surplus_fd);
 	}
 	free(kernel->files);
-	if (kernel->meminfo_fd >= 0)
-		close(kernel->meminfo_fd);
-	if (kernel->buddyinfo_fd >= 0)
-		close(kernel->buddyinfo_fd);
-	if (kernel->pagetypeinfo_fd >= 0)
-		close(kernel->pagetypeinfo_fd);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+	{
+		if (texts[i] >= 0)
+			close(texts[i]);
+	}
 	memset(kernel, 0, sizeof(*kernel));
 }
 
@@ -276,15 +284,15 @@ ka_kernel_write(const KaKnobFile *file, int64_t value, int time_limit_ms)
 
 /* The whole file, or as many whole lines as fit. */
 static ssize_t
-read_text(int fd, char *text)
+read_text(int fd, char *text, size_t size)
 {
 	size_t		length = 0;
 
 	if (fd < 0 || lseek(fd, 0, SEEK_SET) < 0)
 		return -1;
-	while (length < TEXT_SIZE)
+	while (length < size)
 	{
-		ssize_t		n = read(fd, text + length, TEXT_SIZE - length);
+		ssize_t		n = read(fd, text + length, size - length);
 
 		if (n < 0)
 			return -1;
@@ -300,27 +308,35 @@ read_text(int fd, char *text)
 int
 ka_kernel_memory(const KaKernel *kernel, KaMemory *memory)
 {
-	ssize_t		length = read_text(kernel->meminfo_fd, first_text);
+	ssize_t		length = read_text(kernel->meminfo_fd, meminfo_text, TEXT_SIZE);
 
 	if (length < 0)
 		return -EIO;
-	return ka_parse_meminfo_text(first_text, (size_t) length, memory) ? 0 : -EBADMSG;
+	return ka_parse_meminfo_text(meminfo_text, (size_t) length, memory) ? 0 : -EBADMSG;
+}
+
+static KaMemoryText
+memory_text(int fd, char *text, size_t size)
+{
+	ssize_t		length = read_text(fd, text, size);
+
+	return length > 0 ? (KaMemoryText) {.text = text, .length = (size_t) length} : (KaMemoryText) {.text = NULL};
 }
 
 bool
 ka_kernel_estimate(const KaKernel *kernel, int node, int64_t page_bytes, KaEstimate *estimate)
 {
-	ssize_t		buddyinfo_length = read_text(kernel->buddyinfo_fd, first_text);
-	ssize_t		pagetypeinfo_length = read_text(kernel->pagetypeinfo_fd, second_text);
+	const KaMemoryTexts texts = {
+		.buddyinfo = memory_text(kernel->buddyinfo_fd, buddyinfo_text, sizeof(buddyinfo_text)),
+		.pagetypeinfo = memory_text(kernel->pagetypeinfo_fd, pagetypeinfo_text, sizeof(pagetypeinfo_text)),
+		.zoneinfo = memory_text(kernel->zoneinfo_fd, zoneinfo_text, sizeof(zoneinfo_text)),
+		.vmstat = memory_text(kernel->vmstat_fd, vmstat_text, sizeof(vmstat_text)),
+	};
 	int			order = 0;
 
 	while (order < 30 && kernel->page_bytes << order < page_bytes)
 		order++;
-	return buddyinfo_length >= 0 &&
-		ka_estimate_pages(first_text, (size_t) buddyinfo_length,
-						  pagetypeinfo_length > 0 ? second_text : NULL,
-						  pagetypeinfo_length > 0 ? (size_t) pagetypeinfo_length : 0,
-						  node, order, estimate);
+	return texts.buddyinfo.text != NULL && ka_estimate_pages(&texts, node, order, estimate);
 }
 
 int64_t

@@ -32,6 +32,8 @@ typedef struct KaKernel
 	int			meminfo_fd;
 	int			buddyinfo_fd;
 	int			pagetypeinfo_fd;	/* -1: not readable */
+	int			zoneinfo_fd;
+	int			vmstat_fd;
 	int64_t		page_bytes;		/* base page */
 	unsigned char boot_id[16];	/* zeros: unknown */
 } KaKernel;

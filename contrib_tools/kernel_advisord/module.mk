@@ -87,6 +87,12 @@ advisord: $(ADVISORD)/kernel_advisord
 $(ADVISORD)/kernel_advisord: $(ADVISORD_BUILD)/prod/$(ADVISORD)/main.o $(ADVISORD_BUILD)/prod/all.a
 	$(CC) $(ADVISORD_HARDENING) $(ADVISORD_LDFLAGS) -o $@ $^ $(ADVISORD_LIBS) -lm
 
+# Fragments memory, for tests and contrib_tools/bench/estimate.
+advisord-fragment: $(ADVISORD_BUILD)/fragment
+$(ADVISORD_BUILD)/fragment: test/root/fragment.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -o $@ $<
+
 install-advisord: advisord
 	install -d '$(DESTDIR)$(ADVISORD_SBINDIR)' '$(DESTDIR)$(ADVISORD_UNITDIR)' '$(DESTDIR)$(ADVISORD_MANDIR)/man8' '$(DESTDIR)$(ADVISORD_DOCDIR)'
 	install -m 755 $(ADVISORD)/kernel_advisord '$(DESTDIR)$(ADVISORD_SBINDIR)'
@@ -119,7 +125,7 @@ fuzz-advisord: $(addprefix $(ADVISORD_BUILD)/fuzz/bin/,$(ADVISORD_FUZZERS))
 	@head -c 64 $(ADVISORD)/journal.c >$(ADVISORD_BUILD)/corpus/fuzz_request/seed
 	@test/run_fuzz $(or $(FUZZ_SECONDS),10) $(ADVISORD_BUILD)/corpus $(addprefix $(ADVISORD_BUILD)/fuzz/bin/,$(ADVISORD_FUZZERS))
 
-rootcheck-advisord: advisord $(addprefix $(ADVISORD_BUILD)/plain/bin/,$(ADVISORD_TOOLS))
+rootcheck-advisord: advisord advisord-fragment $(addprefix $(ADVISORD_BUILD)/plain/bin/,$(ADVISORD_TOOLS))
 	cd $(ADVISORD) && prove $(or $(PROVE_FLAGS),--timer) t/*.t
 
 all: advisord
@@ -129,5 +135,5 @@ clean: clean-advisord
 clean-advisord:
 	rm -rf $(ADVISORD_BUILD) $(ADVISORD)/kernel_advisord
 
-.PHONY: advisord install-advisord uninstall-advisord unit-advisord unit-advisord-valgrind fuzz-advisord rootcheck-advisord clean-advisord
+.PHONY: advisord advisord-fragment install-advisord uninstall-advisord unit-advisord unit-advisord-valgrind fuzz-advisord rootcheck-advisord clean-advisord
 .PRECIOUS: $(ADVISORD_BUILD)/%.o $(ADVISORD_BUILD)/%.a

@@ -2,7 +2,7 @@
  * reserve.c: growing a pool of huge pages, and saying beforehand how far.
  *
  * A pool grows only as far as there are free blocks of its order.  In order:
- * write dirty pages back and drop clean ones (when asked), compact, ask, read
+ * write dirty pages back, drop clean ones (when asked), compact, ask, read
  * back, and again while it still grows and there is time.  When the free blocks
  * suffice already, asking comes first and nothing is disturbed.
  *
@@ -26,6 +26,9 @@
 
 /* drop_caches: page cache and reclaimable slab; inodes and dentries sit in the way, too. */
 #define DROP_ALL 3
+
+/* A round without a page more may be followed by one that brings many. */
+#define FRUITLESS_ROUNDS 2
 
 /* Intent, suspend, resume, result. */
 #define RESERVE_RECORDS 4
@@ -94,18 +97,20 @@ ka_resume_policy(KaDaemon *daemon)
 	return ka_journal_append(&daemon->journal, &record);
 }
 
-/* Makes room: each step is a wish, and how far it got is seen in the pool. */
+/*
+ * Makes room: each step is a wish, and how far it got is seen in the pool.
+ * Dirty pages can neither be dropped nor, by most file systems, be moved: with
+ * some of them in its way compaction was seen to end after a few pages.
+ */
 static void
 make_room(const KaDaemon *daemon, bool drop_caches)
 {
 	const KaKnobFile *drop = drop_caches ? machine_file(daemon, KA_HK_DROP_CACHES) : NULL;
 	const KaKnobFile *compact = machine_file(daemon, KA_HK_COMPACT_MEMORY);
 
+	sync();
 	if (drop)
-	{
-		sync();					/* dirty pages cannot be dropped */
 		ka_kernel_write(drop, DROP_ALL, 0);
-	}
 	if (compact)
 		ka_kernel_write(compact, 1, 0);
 }
@@ -130,6 +135,7 @@ grow(KaCall *call, int64_t page_bytes)
 	int64_t		have = call->record.old;
 	int64_t		deadline_ms = ka_now_ms() + (request->time_limit_ms ? request->time_limit_ms : KA_DEFAULT_TIME_LIMIT_MS);
 	bool		room = has_room(call, asked - have, page_bytes);
+	int			fruitless = 0;
 
 	for (;;)
 	{
@@ -155,7 +161,8 @@ grow(KaCall *call, int64_t page_bytes)
 			return KA_ST_OK;
 		if (ka_call_interrupted(call))
 			return KA_ST_INTERRUPTED;
-		if (ka_now_ms() >= deadline_ms || (have <= before && !room))
+		fruitless = have > before || room ? 0 : fruitless + 1;
+		if (ka_now_ms() >= deadline_ms || fruitless == FRUITLESS_ROUNDS)
 			return KA_ST_PARTIAL;
 		room = false;
 	}
@@ -270,10 +277,19 @@ ka_op_estimate(KaCall *call)
 		reply->pages_free = estimate.pages_free;
 		reply->pages_compaction = estimate.pages_compaction;
 		/* A machine's caches are not counted per node. */
-		if (call->file->node == KA_ALL_NODES && memory.available_bytes > memory.free_bytes)
-			reply->pages_reclaim = (memory.available_bytes - memory.free_bytes) / page_bytes;
-		reply->granted = reply->old + estimate.pages_free +
-			(estimate.pages_compaction > 0 ? estimate.pages_compaction : 0);
+		if (call->file->node == KA_ALL_NODES)
+		{
+			int64_t		listed_bytes = estimate.listed_pages * daemon->kernel.page_bytes;
+
+			reply->pages_reclaim = (int64_t) ((double) ((memory.active_file_bytes + memory.inactive_file_bytes) / page_bytes) *
+											  estimate.unpinned);
+			/* Memory that a kernel has not come to initialise yet is on no list. */
+			if (memory.free_bytes > listed_bytes)
+				reply->pages_free += (memory.free_bytes - listed_bytes) / page_bytes;
+		}
+		reply->granted = reply->old + reply->pages_free;
+		if (reply->pages_compaction != KA_NO_VALUE)
+			reply->granted += reply->pages_compaction + (reply->pages_reclaim > 0 ? reply->pages_reclaim : 0);
 		if (reply->granted > reply->asked)
 			reply->granted = more > 0 ? reply->asked : reply->old;
 		/* What needs compaction may be granted in part only. */

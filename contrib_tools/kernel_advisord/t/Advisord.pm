@@ -92,7 +92,7 @@ sub make_root
 	spew("$root/proc/cmdline", "quiet\n");
 	spew("$root/proc/meminfo", <<'END');
 MemTotal:       16777216 kB
-MemFree:        12000000 kB
+MemFree:         3600000 kB
 MemAvailable:   14000000 kB
 SwapTotal:             0 kB
 CommitLimit:     8388608 kB

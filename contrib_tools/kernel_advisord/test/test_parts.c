@@ -174,33 +174,68 @@ TEST(estimate)
 {
 	static const char buddyinfo[] =
 		"Node 0, zone      DMA      0      0      0      0      0      0      0      0      1      1      3 \n"
-		"Node 0, zone   Normal    100      0      0      0      7      0      0      0      0     10     20 \n"
+		"Node 0, zone   Normal 300000      0      0      0      7      0      0      0      0     10     20 \n"
 		"Node 1, zone   Normal      0      0      0      0      0      0      0      0      1      1      0 \n";
 	static const char pagetypeinfo[] =
 		"Page block order: 9\n"
-		"Node    0, zone   Normal, type    Unmovable    100    100    100    100    100    100    100    100    100      0      0 \n"
+		"Node    0, zone   Normal, type    Unmovable    100    100      0      0      0      0      0      0      0      0      0 \n"
 		"Node    0, zone   Normal, type      Movable >100000     0      0      0      4      0      0      0      1      9     20 \n"
 		"Node    0, zone   Normal, type   HighAtomic      0      0      0      0      0      0      0      0      0      1      0 \n"
 		"Node    1, zone   Normal, type      Movable      0      0      0      0      0      0      0      0      1      1      0 \n"
 		"Number of blocks type     Unmovable      Movable\n"
 		"Node 0, zone   Normal           58         1807\n";
+	static const char zoneinfo[] =
+		"Node 0, zone   Normal\n"
+		"  pages free     1\n"
+		"        boost    0\n"
+		"        min      512\n"
+		"        protection: (0, 0, 1024)\n"
+		"      min 99\n"
+		"Node 1, zone   Normal\n"
+		"  pages free     1\n"
+		"        min      2000\n"
+		"        protection: (0, 0, 0)\n";
+	static const char vmstat[] = "nr_foll_pin_acquired 1857\nnr_foll_pin_released 99\n";
+	KaMemoryTexts texts = {.buddyinfo = {buddyinfo, sizeof(buddyinfo) - 1}};
 	KaEstimate	estimate;
 
-	REQUIRE(ka_estimate_pages(buddyinfo, sizeof(buddyinfo) - 1, pagetypeinfo, sizeof(pagetypeinfo) - 1,
-							  KA_ALL_NODES, 9, &estimate));
+	/* Free blocks only. */
+	REQUIRE(ka_estimate_pages(&texts, KA_ALL_NODES, 9, &estimate));
 	CHECK_INT(estimate.max_order, 10);
 	CHECK_INT(estimate.free_costly_blocks, 5 + 37 + 2);
-	CHECK_INT(estimate.pages_free, 10 + 40 - 1 + 1);	/* without ZONE_DMA and HighAtomic */
-	CHECK_INT(estimate.pages_compaction, (100000 + 64 + 256) / 512);
-	REQUIRE(ka_estimate_pages(buddyinfo, sizeof(buddyinfo) - 1, pagetypeinfo, sizeof(pagetypeinfo) - 1, 1, 9, &estimate));
+	CHECK_INT(estimate.pages_free, 10 + 40 + 1);	/* without ZONE_DMA */
+	CHECK_INT(estimate.pages_compaction, KA_NO_VALUE);
+
+	/* Not what is kept as HighAtomic; holes that are not of other types, though their number is cut off. */
+	texts.pagetypeinfo = (KaMemoryText) {pagetypeinfo, sizeof(pagetypeinfo) - 1};
+	REQUIRE(ka_estimate_pages(&texts, KA_ALL_NODES, 9, &estimate));
+	CHECK_INT(estimate.pages_free, 10 + 40 - 1 + 1);
+	CHECK_INT(estimate.pages_compaction, (300000 + 7 * 16 - 100 * 3) / 512);
+	REQUIRE(ka_estimate_pages(&texts, 1, 9, &estimate));
 	CHECK_INT(estimate.pages_free, 1);
 	CHECK_INT(estimate.pages_compaction, 0);
-	REQUIRE(ka_estimate_pages(buddyinfo, sizeof(buddyinfo) - 1, NULL, 0, 0, 9, &estimate));
-	CHECK_INT(estimate.pages_compaction, KA_NO_VALUE);
-	CHECK(!ka_estimate_pages("", 0, NULL, 0, 0, 9, &estimate));
-	CHECK(!ka_estimate_pages("Node 0, zone\n", 13, NULL, 0, 0, 9, &estimate));
-	CHECK(!ka_estimate_pages(buddyinfo, sizeof(buddyinfo) - 1, NULL, 0, 0, 99, &estimate));
-	CHECK(!ka_estimate_pages("Node 0, zone DMA 9223372036854775807\n", 37, NULL, 0, 0, 0, &estimate));
+
+	/* A zone keeps its watermark and what it protects: node 1 has less. */
+	texts.zoneinfo = (KaMemoryText) {zoneinfo, sizeof(zoneinfo) - 1};
+	REQUIRE(ka_estimate_pages(&texts, KA_ALL_NODES, 9, &estimate));
+	CHECK_INT(estimate.pages_free, 49);
+	CHECK_INT(estimate.pages_compaction, (300112 + 50 * 512 - 512 - 1024) / 512 - 49);
+	REQUIRE(ka_estimate_pages(&texts, 1, 9, &estimate));
+	CHECK_INT(estimate.pages_free + estimate.pages_compaction, 0);
+
+	/* As many pinned pages as there are other blocks: 1/e of them has none. */
+	texts.vmstat = (KaMemoryText) {vmstat, sizeof(vmstat) - 1};
+	REQUIRE(ka_estimate_pages(&texts, KA_ALL_NODES, 9, &estimate));
+	CHECK_INT(estimate.pages_compaction, 584 * 36787 / 100000);
+
+	texts = (KaMemoryTexts) {.buddyinfo = {"Node 0, zone\n", 13}};
+	CHECK(!ka_estimate_pages(&texts, KA_ALL_NODES, 9, &estimate));
+	texts.buddyinfo = (KaMemoryText) {"", 0};
+	CHECK(!ka_estimate_pages(&texts, KA_ALL_NODES, 9, &estimate));
+	texts.buddyinfo = (KaMemoryText) {buddyinfo, sizeof(buddyinfo) - 1};
+	CHECK(!ka_estimate_pages(&texts, KA_ALL_NODES, 99, &estimate));
+	texts.buddyinfo = (KaMemoryText) {"Node 0, zone DMA 9223372036854775807\n", 37};
+	CHECK(!ka_estimate_pages(&texts, KA_ALL_NODES, 0, &estimate));
 }
 
 TEST(files_for_the_next_boot)
