@@ -84,7 +84,8 @@ retry_later(KaAutoStatus *status)
 static void
 set_failed(KaAutoStatus *status, KaAutoState state, const char *subject, const char *detail, const char *hint)
 {
-	bool		same = status->state == (int32) state && strcmp(status->detail, detail) == 0;
+	bool		same = status->state == (int32) state &&
+		strncmp(status->detail, detail, sizeof(status->detail) - 1) == 0;
 
 	set_status(status, state, subject, detail);
 	retry_later(status);
