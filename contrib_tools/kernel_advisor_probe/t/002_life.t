@@ -14,7 +14,7 @@ plan skip_all => $why_not if $why_not;
 
 # 64 bits are no number for hex()
 sub bits { my ($text) = @_; return hex(substr($text, 0, 8)) << 32 | hex(substr($text, 8)); }
-sub status_of { my ($pid, $name) = @_; return slurp("/proc/$pid/status") =~ /^\Q$name\E:\s*(.*)$/m ? $1 : undef; }
+sub status_of { my ($pid, $name) = @_; return slurp("/proc/$pid/status") =~ /^\Q$name\E:[ \t]*(.*?)[ \t]*$/m ? $1 : undef; }
 
 my $p = start_probe();
 restore_with(sub { stop_probe($p) });
