@@ -176,7 +176,7 @@ persist(const Target *target, bool dry_run, KaChangeRecord *record)
  */
 
 static void
-dry_run(const Target *target, const KaApplyOptions *options, KaChangeRecord *record)
+apply_dry_run(const Target *target, const KaApplyOptions *options, KaChangeRecord *record)
 {
 	KaRequest	request = make_request(target, true);
 	KaReply		reply;
@@ -280,7 +280,7 @@ ka_kernel_apply(const char *subject, const char *value, const KaApplyOptions *op
 	}
 	if (options->dry_run)
 	{
-		dry_run(&target, options, record);
+		apply_dry_run(&target, options, record);
 		return;
 	}
 	if (!helper_knows(&target, record))

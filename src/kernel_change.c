@@ -192,7 +192,7 @@ ka_ask_recorded(const KaRequest *request, KaReply *reply, KaChangeRecord *record
 		ka_append_detail(record, psprintf("cancelled while kernel_advisord was asked to %s",
 									   ka_operation_name(request->operation)));
 		if (record->state == KA_STATE_UNKNOWN)
-			KA_CHANGE_SET(record, hint, "The column \"verified\" shows the value; set the one that you want with apply().");
+			KA_CHANGE_SET(record, hint, "The column \"verified\" shows the value; rollback() finds out whether it was this change.");
 		ka_verify_knob(knob, node, record);
 		ka_changes_finish(record);
 		PG_RE_THROW();
