@@ -388,7 +388,7 @@ choose_step(const KaAutoLog *log, KaAutoStatus *status)
 
 	if (ka_auto_apply == KA_AUTO_APPLY_OFF)
 	{
-		set_status(status, KA_AUTO_OFF, NULL, "nothing is applied without asking");
+		set_status(status, KA_AUTO_OFF, NULL, "");
 		return;
 	}
 	ka_observe(since, GetCurrentTimestamp(), &observed);

@@ -50,7 +50,7 @@ typedef struct KaAutoStatus
 
 extern const char *const ka_auto_state_name[KA_NAUTOSTATES];
 
-/* In the sampler, after each sample: launches a step when one is due.  Raises nothing. */
+/* In the sampler, after each sample: launches a step when one is due. */
 extern void ka_auto_tick(TimestampTz now);
 
 #endif							/* KA_AUTO_H */

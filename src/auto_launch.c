@@ -49,8 +49,14 @@ nothing_to_do(const KaAutoStatus *status)
 {
 	if (ka_auto_apply != KA_AUTO_APPLY_OFF)
 		return false;
-	if (status->state == KA_AUTO_STARTING)
-		return access(KA_CHANGES_FILE, F_OK) != 0 && errno == ENOENT;
+	if (status->state == KA_AUTO_STARTING && access(KA_CHANGES_FILE, F_OK) != 0 && errno == ENOENT)
+	{
+		/* Nothing was ever changed: no need to look again. */
+		SpinLockAcquire(&ka_shared->mutex);
+		ka_shared->auto_status.state = KA_AUTO_OFF;
+		SpinLockRelease(&ka_shared->mutex);
+		return true;
+	}
 	return status->state == KA_AUTO_OFF;
 }
 

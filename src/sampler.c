@@ -418,6 +418,9 @@ ka_sampler_main(Datum arg)
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 
+	/* A SIGHUP between the fork and here was ignored (bgworker.c): its settings would never come. */
+	ConfigReloadPending = true;
+
 	/* Each look at the statistics sees them as they are, and keeps no copy. */
 	SetConfigOption("stats_fetch_consistency", "none", PGC_SUSET, PGC_S_OVERRIDE);
 

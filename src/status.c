@@ -191,11 +191,8 @@ status_auto_apply(ReturnSetInfo *result, const KaShared *shared)
 				   "Increase max_worker_processes and restart the server.");
 		return;
 	}
-	if (last->state == KA_AUTO_STARTING && ka_auto_apply == KA_AUTO_APPLY_OFF)
-	{
-		put_status(result, KA_AUTO_APPLY, ka_auto_state_name[KA_AUTO_OFF], "nothing is applied without asking", NULL);
-		return;
-	}
+	if (last->state == KA_AUTO_OFF)
+		detail = "nothing is applied without asking";
 	if (last->state == KA_AUTO_CANNOT_KEEP || last->state == KA_AUTO_CANNOT_ROLL_BACK)
 		hint = "See the row of the helper and the change log.";
 	else if (last->state == KA_AUTO_FAILING)
