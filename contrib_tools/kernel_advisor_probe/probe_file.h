@@ -149,7 +149,7 @@ typedef struct KaProbeCounters
 	KaStall		compaction;		/* direct only */
 	KaStall		reclaim;		/* direct only; count is vmstat's allocstall */
 	uint64_t	drained_pages[KA_DRAIN_COUNT];
-	uint64_t	drain_alls;		/* about as many calls of drain_all_pages() */
+	uint64_t	drain_alls;		/* calls of drain_all_pages() that found pages, about */
 	uint64_t	extfrag;		/* allocations from blocks of another mobility */
 } KaProbeCounters;
 
