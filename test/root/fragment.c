@@ -6,6 +6,7 @@
  *	movable	anonymous pages: MB are touched, then all but one page in EVERY given back
  *	pinned	the same, and what is left is registered with io_uring: it cannot be moved,
  *			like the buffers of RDMA, VFIO and io_uring
+ *	huge	MB are put aside in huge pages where there are any: the fastest way (EVERY is not used)
  *	tables	page tables: EVERY processes map the same MB and touch one page of each 2 MB,
  *			like the backends of a database on small pages
  *	cache	clean page cache: MB of a sparse file in the current directory are read in
@@ -63,6 +64,17 @@ movable(size_t bytes, size_t every)
 			err(1, "madvise");
 	}
 	return map;
+}
+
+static void
+huge(size_t bytes)
+{
+	char	   *map = map_small_pages(bytes, MAP_PRIVATE);
+
+	/* Where the kernel has no transparent huge pages small ones do as well. */
+	madvise(map, bytes, MADV_HUGEPAGE);
+	if (madvise(map, bytes, MADV_POPULATE_WRITE) < 0)
+		err(1, "populating %zu MB", bytes >> 20);
 }
 
 /* Each page that is left is a registered buffer of its own. */
@@ -159,11 +171,13 @@ main(int argc, char **argv)
 	char		rest[64];
 
 	if (bytes == 0 || every == 0)
-		errx(2, "usage: fragment movable|pinned|tables|cache MB EVERY");
+		errx(2, "usage: fragment movable|pinned|huge|tables|cache MB EVERY");
 	if (strcmp(argv[1], "movable") == 0)
 		movable(bytes, every);
 	else if (strcmp(argv[1], "pinned") == 0)
 		pinned(bytes, every);
+	else if (strcmp(argv[1], "huge") == 0)
+		huge(bytes);
 	else if (strcmp(argv[1], "tables") == 0)
 		tables(bytes, every);
 	else if (strcmp(argv[1], "cache") == 0)

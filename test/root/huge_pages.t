@@ -29,15 +29,6 @@ reserve() {
 	exit
 }
 
-# The postmaster's view, from the kernel: is its shared memory made of huge pages?
-kernel_says() {
-	awk -v page="$page_kb" '
-		/^[0-9a-f]+-[0-9a-f]+ / { shared = $2 ~ /s/ }
-		shared && $1 == "Rss:" { rss = $2 }
-		shared && $1 == "KernelPageSize:" && $2 == page { huge = 1 }
-		END { print huge ? "on" : "off" }' "/proc/$(head -1 "$data/postmaster.pid")/smaps"
-}
-
 rows() { query -c "SELECT count(*) FROM kernel_advisor.advice WHERE $1"; }
 advised_pages() {
 	query -c "SELECT recommended FROM kernel_advisor.advice
