@@ -4,6 +4,7 @@
 -- Debian's exporter runs as, so that "peer" lets it in by the socket, without a password (-v role=NAME: another).
 -- The limits are the server's, whatever the exporter's version: a scrape waits for nobody and ends.
 \set ON_ERROR_STOP on
+SET client_min_messages = warning; -- may run again
 \if :{?role}
 \else
 	\set role prometheus
