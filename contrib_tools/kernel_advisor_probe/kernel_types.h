@@ -21,6 +21,28 @@ struct mm_struct
 	unsigned long arg_end;
 };
 
+struct ns_common
+{
+	unsigned int inum;			/* inode of /proc/PID/ns/pid */
+};
+
+struct pid_namespace
+{
+	struct ns_common ns;
+};
+
+struct upid
+{
+	int			nr;
+	struct pid_namespace *ns;
+};
+
+struct pid
+{
+	unsigned int level;
+	struct upid numbers[1];		/* [level + 1] */
+};
+
 struct task_struct
 {
 	unsigned int flags;
@@ -28,6 +50,7 @@ struct task_struct
 	int			tgid;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
+	struct pid *thread_pid;
 	struct mm_struct *mm;
 	unsigned long long start_boottime;	/* ns */
 	char		comm[16];

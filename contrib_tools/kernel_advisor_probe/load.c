@@ -183,9 +183,9 @@ say_missing(KaProbeSource source, const char *why)
 
 /* ---------------------------------------------------------------- loading */
 
-/* Loads the programs of these sources.  NULL: the kernel refuses one of them. */
+/* NULL: the kernel refuses one of the programs. */
 static struct probe *
-load_programs(uint32_t sources, uint32_t ncpus, unsigned order_argument)
+load_with(uint32_t sources, uint32_t ncpus, unsigned order_argument, bool reads_namespaces)
 {
 	struct probe *skeleton = probe__open();
 
@@ -200,6 +200,7 @@ load_programs(uint32_t sources, uint32_t ncpus, unsigned order_argument)
 	}
 	skeleton->rodata->reclaim_order_argument = order_argument;
 	skeleton->rodata->sees_calls = sources >> KA_SOURCE_mm_compaction_try_to_compact_pages & 1;
+	skeleton->rodata->reads_namespaces = reads_namespaces;
 	if (bpf_map__set_max_entries(skeleton->maps.slots, ncpus) != 0 || probe__load(skeleton) != 0)
 	{
 		int			error = errno;
@@ -207,6 +208,21 @@ load_programs(uint32_t sources, uint32_t ncpus, unsigned order_argument)
 		probe__destroy(skeleton);
 		errno = error;
 		return NULL;
+	}
+	return skeleton;
+}
+
+/* Loads the programs of these sources, without what a locked-down kernel refuses if need be. */
+static struct probe *
+load_programs(uint32_t sources, uint32_t ncpus, unsigned order_argument)
+{
+	struct probe *skeleton = load_with(sources, ncpus, order_argument, true);
+
+	if (skeleton == NULL)
+	{
+		skeleton = load_with(sources, ncpus, order_argument, false);
+		if (skeleton)
+			ka_log(KA_LOG_WARNING, "the kernel refuses to let the programs read PIDs of namespaces (lockdown?): not known");
 	}
 	return skeleton;
 }

@@ -17,8 +17,8 @@
  *   never nest.  Their state is in "tasks", by thread.  A call of direct
  *   compaction has a beginning but no end in the tracepoints: it ends with
  *   the thread's next call or reclaim.
- * - Only BTF-typed pointers are followed (no bpf_probe_read_kernel), so that a
- *   kernel locked down for confidentiality runs it as well.
+ * - Only BTF-typed pointers are followed, so that a kernel locked down for
+ *   confidentiality runs it as well; the one exception can be switched off.
  *
  * The kernel demands a licence compatible with the GPL: this file, and the
  * headers that it includes from this directory, may be used under the project's
@@ -40,6 +40,8 @@ char		licence[] SEC("license") = "Dual BSD/GPL";
 const volatile unsigned int reclaim_order_argument = 0;
 /* Whether calls of direct compaction are seen; otherwise each zone is a call. */
 const volatile _Bool sees_calls = 1;
+/* Not on a kernel that is locked down for confidentiality. */
+const volatile _Bool reads_namespaces = 1;
 
 uint32_t	epoch = 1;
 KaProbeTotals totals;
@@ -181,6 +183,27 @@ look_at_title(KaRecord *record, struct task_struct *task)
 		bpf_probe_read_user(record->title, sizeof(record->title), (void *) mm->arg_start);
 }
 
+/*
+ * The process's number in its own PID namespace, which is the last of an array
+ * whose length only the kernel knows: the one thing that no typed pointer reaches.
+ */
+static __always_inline void
+look_at_namespace(KaRecord *record, struct task_struct *leader)
+{
+	struct pid *pid;
+	unsigned int level;
+	struct upid last;
+
+	if (!reads_namespaces)
+		return;
+	pid = BPF_CORE_READ(leader, thread_pid);
+	level = BPF_CORE_READ(pid, level);
+	if (bpf_core_read(&last, sizeof(last), &pid->numbers[level]) != 0)
+		return;
+	record->namespace_pid = last.nr;
+	record->pid_namespace = BPF_CORE_READ(last.ns, ns.inum);
+}
+
 static __noinline uint32_t
 new_record(KaProcessKey *key)
 {
@@ -208,6 +231,7 @@ new_record(KaProcessKey *key)
 	record->cgroup_id = bpf_get_current_cgroup_id();
 	__builtin_memcpy(record->comm, leader->comm, sizeof(record->comm));
 	look_at_title(record, task);
+	look_at_namespace(record, leader);
 	record->state = KA_RECORD_USED;
 	return index;
 }

@@ -219,8 +219,10 @@ typedef struct KaProbeGroup
 /* A living process. */
 typedef struct KaProbeProcess
 {
-	uint32_t	pid;
+	uint32_t	pid;			/* in the first PID namespace, the host's */
 	uint32_t	parent_pid;
+	uint32_t	namespace_pid;	/* what getpid() says; 0: not known */
+	uint32_t	pid_namespace;	/* inode of /proc/PID/ns/pid */
 	uint64_t	start_ns;		/* CLOCK_BOOTTIME, as field 22 of /proc/PID/stat: tells a reused PID */
 	uint64_t	cgroup_id;
 	uint32_t	kind;			/* KaProbeKind */
@@ -255,7 +257,7 @@ typedef struct KaProbeFile
 } KaProbeFile;
 
 _Static_assert(sizeof(KaProbeCounters) == 112 && sizeof(KaProbeHeader) == 96 && sizeof(KaProbeGroup) == 1024 &&
-			   sizeof(KaProbeProcess) == 160 && sizeof(KaProbeTotals) == 8760,
+			   sizeof(KaProbeProcess) == 168 && sizeof(KaProbeTotals) == 8760,
 			   "another layout needs another KA_PROBE_VERSION");
 
 extern const char *ka_probe_kind_name(uint32_t kind);

@@ -44,6 +44,8 @@ typedef struct KaRecord
 	uint64_t	start_ns;		/* of its first thread, CLOCK_BOOTTIME */
 	uint64_t	cgroup_id;		/* as of the last stall */
 	uint32_t	parent_pid;
+	uint32_t	namespace_pid;	/* 0: not known */
+	uint32_t	pid_namespace;
 	uint32_t	reserved;
 	char		comm[16];
 	char		title[KA_TITLE_LENGTH];	/* as of the last stall; not always terminated */

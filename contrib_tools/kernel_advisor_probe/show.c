@@ -112,7 +112,8 @@ show_file(const KaProbeFile *file, uint64_t now_ns, KaProbeState state)
 	{
 		const KaProbeProcess *process = &file->processes[i];
 
-		printf("process pid=%u parent=%u start_ns=%" PRIu64 " cgroup=%" PRIu64 " kind=", process->pid, process->parent_pid,
+		printf("process pid=%u parent=%u namespace_pid=%u pid_namespace=%u start_ns=%" PRIu64 " cgroup=%" PRIu64 " kind=", process->pid, process->parent_pid,
+			   process->namespace_pid, process->pid_namespace,
 			   process->start_ns, process->cgroup_id);
 		show_kind(process->kind);
 		printf(" comm=");

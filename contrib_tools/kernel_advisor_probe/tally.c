@@ -198,7 +198,7 @@ add_process(KaProbeFile *file, const KaRecord *record, const KaSeen *seen, KaPro
 	if (file->header.nprocesses == KA_PROBE_PROCESSES)
 		return;					/* there are no more records than rows */
 	row = &file->processes[file->header.nprocesses++];
-	*row = (KaProbeProcess) {.pid = record->pid, .parent_pid = record->parent_pid, .start_ns = record->start_ns,
+	*row = (KaProbeProcess) {.pid = record->pid, .parent_pid = record->parent_pid, .namespace_pid = record->namespace_pid, .pid_namespace = record->pid_namespace, .start_ns = record->start_ns,
 		.cgroup_id = record->cgroup_id, .kind = kind, .counters = seen->counters};
 	memcpy(row->comm, record->comm, sizeof(row->comm) - 1);
 }
