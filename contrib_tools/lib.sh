@@ -20,7 +20,7 @@ clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
 # ---------------------------------------------------------------- packages
 
-# purpose, then the package; a|b: either will do.  @PG@ is the server's major version.
+# purpose, then the package; a|b: either will do; a?: where there is one of that name.  @PG@ is the server's major version.
 ka_packages='
 build	gcc
 build	libc6-dev
@@ -44,6 +44,10 @@ root	xfsprogs
 root	util-linux
 root	systemd
 root	man-db
+monitoring	prometheus
+monitoring	promtool?
+monitoring	prometheus-postgres-exporter
+monitoring	python3
 matrix	debootstrap
 bench	python3
 bench	postgresql-@PG@-pg-wait-sampling
@@ -65,6 +69,10 @@ has_candidate() { [[ -n $(apt-cache policy "$1" 2>/dev/null | sed -n 's/^  Candi
 missing_packages() {
 	local row package choices choice
 	while read -r row; do
+		if [[ $row == *\? ]]; then
+			row=${row%\?}
+			has_candidate "$row" || continue
+		fi
 		IFS='|' read -ra choices <<<"$row"
 		choice=
 		for package in "${choices[@]}"; do
@@ -125,6 +133,10 @@ install_packages() {
 		apt_get update
 		apt_get install --no-install-recommends "$@"
 	} || status=$?
+	for package in "$@"; do
+		# the tests want the program only: nothing shall start at the next boot that was not there before
+		[[ $package != prometheus* ]] || systemctl disable "$package" || true
+	done
 	return $status
 }
 
