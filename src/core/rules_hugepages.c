@@ -113,8 +113,10 @@ static const char *
 short_reason(const KaView *v)
 {
 	const char *asked = "";
+	int64_t		idle = v->pool_available != KA_UNKNOWN ? v->pool_available : v->pool_total;
 	const char *outcome = v->insists || v->failure == KA_FAIL_HUGE ? "the server does not start with huge_pages = on" :
-		"the server falls back to small pages, and the pages of this pool stay idle";
+		idle > 0 ? "the server falls back to small pages, and the pages of this pool stay idle" :
+		"the server falls back to small pages";
 
 	if (v->pool_asked != KA_UNKNOWN && v->pool_asked > ka_or_zero(v->pool_total))
 		asked = ka_printf(v->arena, " (%lld were asked for, the kernel granted %lld: drop caches, compact, ask again, read back)",

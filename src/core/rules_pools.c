@@ -215,6 +215,42 @@ is_short_or_unknown(const KaView *v, const KaPool *pool)
 	return v->asks == KA_YES && v->need_plan == KA_UNKNOWN && v->mmap;
 }
 
+/* More than a margin, and worth a word. */
+static bool
+is_much(int64_t pages, int64_t of, int64_t size_bytes)
+{
+	return (double) pages >= KA_LIMIT(POOL_WASTED_PAGES) &&
+		(double) ka_mul(pages, size_bytes) >= KA_LIMIT(POOL_WASTED_BYTES) &&
+		(double) pages * 100 > (double) of * KA_LIMIT(POOL_WASTED_PCT);
+}
+
+/*
+ * Several users share the pool, and these pages of it are for one that does not
+ * take them now.  Surplus pages, made on demand, are the other way to have
+ * them.  An offer with its price and no recommendation: no value.
+ */
+static void
+offer_surplus(const KaView *v, KaRows *rows, const KaPool *pool, int64_t pages)
+{
+	bool		is_default = pool->size_bytes == v->default_size;
+	const char *subject = is_default ? "vm.nr_overcommit_hugepages" :
+		ka_printf(v->arena, "hugepages-%lldkB.nr_overcommit_hugepages", (long long) (pool->size_bytes / 1024));
+	KaAdvice   *row;
+
+	if (!v->may_set || pool->size_bytes >= GIB || ka_or_zero(pool->overcommit) >= pages)
+		return;					/* no kernel finds 1 GB in one piece when it is asked for */
+	row = ka_row(rows, KA_INFO, subject);
+	ka_reason(rows, row, "%lld pages of %s are kept for other users of the pool and taken by nobody now. Where these run at times only, "
+			  "%s = %lld with a pool smaller by as much costs no RAM in between; its price: they are made when they are asked for, "
+			  "so a start may fail or fall back in fragmented memory.",
+			  (long long) pages, ka_human(v->arena, pool->size_bytes), subject, (long long) pages);
+	if (pool->overcommit != KA_UNKNOWN)
+		ka_current(rows, row, "%lld", (long long) pool->overcommit);
+	ka_observed(rows, row, "pages_kept", pages);
+	ka_observed(rows, row, "bytes_kept", ka_mul(pages, pool->size_bytes));
+	KA_LIMITS(rows, row, KA_T_POOL_WASTED_PCT, KA_T_POOL_WASTED_PAGES, KA_T_POOL_WASTED_BYTES);
+}
+
 void
 ka_rule_pool_wasted(const KaView *v, KaRows *rows)
 {
@@ -226,6 +262,8 @@ ka_rule_pool_wasted(const KaView *v, KaRows *rows)
 					unsure;
 		int64_t		waiting,
 					taken,
+					own,
+					busy,
 					kept,
 					idle,
 					bytes;
@@ -238,13 +276,14 @@ ka_rule_pool_wasted(const KaView *v, KaRows *rows)
 		unused_by_choice = is_unused_by_choice(v, pool);
 		waiting = unused_by_choice ? 0 : waiting_pages(v, pool);
 		taken = ka_add(ka_sub(pool->total, pool->free), ka_or_zero(pool->reserved));
-		kept = ka_max(ka_add(taken, waiting),
-					  ka_add(consumers, pool->size_bytes == v->page_size && v->on_huge == KA_YES ?
-							 ka_max(v->need_plan, 0) : waiting));
+		own = pool->size_bytes == v->page_size && v->on_huge == KA_YES ? ka_max(v->need_plan, 0) : waiting;
+		busy = ka_max(ka_add(taken, waiting), own);
+		kept = ka_max(busy, ka_add(consumers, own));
 		idle = ka_sub(pool->total, kept);
 		bytes = ka_mul(idle, pool->size_bytes);
-		if ((double) idle < KA_LIMIT(POOL_WASTED_PAGES) || (double) bytes < KA_LIMIT(POOL_WASTED_BYTES) ||
-			(double) idle * 100 <= (double) kept * KA_LIMIT(POOL_WASTED_PCT))
+		if (is_much(ka_sub(ka_min(kept, pool->total), busy), busy, pool->size_bytes))
+			offer_surplus(v, rows, pool, ka_sub(ka_min(kept, pool->total), busy));
+		if (!is_much(idle, kept, pool->size_bytes))
 			continue;
 
 		/* Pages are taken, too few are left, and by whom they are taken is not known. */
