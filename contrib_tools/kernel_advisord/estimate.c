@@ -271,7 +271,7 @@ pinned_pages(const char *text, size_t length)
 	int64_t		released = 0;
 	KaLine		line;
 
-	while (text && ka_next_line(&text, end, &line))
+	while (ka_next_line(&text, end, &line))
 	{
 		if (ka_take(&line, "nr_foll_pin_acquired "))
 			ka_take_number(&line, &acquired);
@@ -333,7 +333,7 @@ ka_estimate_pages(const KaMemoryTexts *texts, int node, int order, KaEstimate *e
 	}
 	if (!has_types)
 		return true;
-	pinned = pinned_pages(texts->vmstat.text, texts->vmstat.length);
+	pinned = texts->vmstat.text ? pinned_pages(texts->vmstat.text, texts->vmstat.length) : 0;
 	if (other_blocks > 0)
 		estimate->unpinned = exp(-(double) pinned / (double) other_blocks);
 	estimate->pages_compaction = (int64_t) ((double) compaction * estimate->unpinned);

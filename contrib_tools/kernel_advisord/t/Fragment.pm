@@ -25,7 +25,7 @@ my $program = abs_path(dirname(__FILE__)) . '/../build/fragment';
 our @DEGREES = (
 	{ name => 'none', what => 'what the last load left', parts => [] },
 	{ name => 'cache', what => 'half of memory is page cache', parts => [ [ 'cache', 50, 1 ] ] },
-	{ name => 'some', what => 'a third in single free pages', parts => [ [ 'movable', 35, 2 ], [ 'cache', 20, 1 ] ] },
+	{ name => 'some', what => 'two fifths in single free pages', parts => [ [ 'movable', 35, 2 ], [ 'cache', 20, 1 ] ] },
 	{ name => 'heavy', what => 'nearly all in single free pages', parts => [ [ 'movable', 85, 2 ] ] },
 	{ name => 'heavy and cache', what => 'single pages, alternately used, free and cache',
 	  parts => [ [ 'movable', 60, 3 ], [ 'cache', 25, 2 ] ] },
