@@ -58,7 +58,9 @@ SELECT change_id, who = current_user AS who, subject, action, old, asked, grante
 FROM kernel_advisor.apply('checkpoint_completion_target', '0.8', dry_run => true);
 SELECT subject, old, asked, state, detail FROM kernel_advisor.apply('log_checkpoints', 'off', dry_run => true);
 SELECT subject, old, asked, state FROM kernel_advisor.apply('checkpoint_completion_target', '0.90', dry_run => true);
-SELECT subject, old, asked, state FROM kernel_advisor.apply('max_wal_size', '1024MB', dry_run => true);
+-- the same in another unit
+SELECT subject, asked LIKE '%kB' AS kb, state
+FROM kernel_advisor.apply('max_wal_size', pg_size_bytes(current_setting('max_wal_size')) / 1024 || 'kB', dry_run => true);
 -- whether the pool is large enough, the server looks at
 SELECT subject, asked, state, detail LIKE '%the pool is%large enough%' AS proven_or_not
 FROM kernel_advisor.apply('huge_pages', 'on', dry_run => true);
