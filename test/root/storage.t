@@ -22,7 +22,7 @@ xfs() {
 filesystem_of() { findmnt -no FSTYPE -T "$1"; }
 device_of() { basename "$(findmnt -no SOURCE -T "$1")"; }
 in_diskstats() { awk -v device="$1" '$3 == device { found = 1 } END { exit !found }' /proc/diskstats; }
-written() { awk '$3 == "'"$1"'" || $3 == "'"$2"'" { sectors += $10 } END { printf "%d\n", sectors * 512 }' /proc/diskstats; }
+written() { awk '$3 == "'"$1"'" || $3 == "'"$2"'" { sectors += $10 } END { printf "%.0f\n", sectors * 512 }' /proc/diskstats; }
 cli_fact() { python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["storage"][sys.argv[1]][sys.argv[2]])' "$@"; }
 close_to() { (($1 * 100 >= $2 * 98 && $1 * 100 <= $2 * 102)) || { say "$1 differs from $2 by more than 2 %"; return 1; }; }
 
