@@ -185,15 +185,6 @@ reload(void)
 	ProcessConfigFile(PGC_SIGHUP);
 }
 
-static void
-refuse(KaChangeRecord *record, int sqlstate, const char *detail, const char *hint)
-{
-	record->state = KA_STATE_REFUSED;
-	record->sqlstate = sqlstate;
-	KA_CHANGE_SET(record, detail, detail);
-	KA_CHANGE_SET(record, hint, hint);
-}
-
 /*
  * What ALTER SYSTEM checks first, so that a dry run tells it and one of several
  * subjects is a row and not an error.  False: the record says why not.
@@ -205,12 +196,12 @@ may_alter(const char *name, KaChangeRecord *record)
 
 	if (allowed && strcmp(allowed, "off") == 0)
 	{
-		refuse(record, ERRCODE_FEATURE_NOT_SUPPORTED, "ALTER SYSTEM is not allowed in this environment", NULL);
+		ka_change_refuse(record, ERRCODE_FEATURE_NOT_SUPPORTED, "ALTER SYSTEM is not allowed in this environment", NULL);
 		return false;
 	}
 	if (!superuser() && pg_parameter_aclcheck(name, GetUserId(), ACL_ALTER_SYSTEM) != ACLCHECK_OK)
 	{
-		refuse(record, ERRCODE_INSUFFICIENT_PRIVILEGE,
+		ka_change_refuse(record, ERRCODE_INSUFFICIENT_PRIVILEGE,
 			   psprintf("permission denied to set parameter \"%s\"", name),
 			   psprintf("GRANT ALTER SYSTEM ON PARAMETER %s TO the role.", name));
 		return false;
@@ -278,7 +269,7 @@ may_be_on(const Setting *setting, const char *value, const KaApplyOptions *optio
 		ka_change_detail(record, "it would be refused as long as the pool is not large enough: %s", proof.problem);
 		return false;
 	}
-	refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+	ka_change_refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
 		   psprintf("with huge_pages = on the server might not start: %s", proof.problem),
 		   pending ? "Restart the server first; huge_pages = try starts it in any case." :
 		   "Reserve the pool first; huge_pages = try starts the server in any case.");
@@ -436,7 +427,7 @@ ka_setting_rollback(const KaChangeRecord *change, const KaApplyOptions *options,
 
 	if (current == NULL || strcmp(current, change->asked) != 0)
 	{
-		refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+		ka_change_refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
 			   current ? psprintf("%s sets \"%s\" to \"%s\" by now", AUTO_FILE, change->subject, current) :
 			   psprintf("%s does not set \"%s\" any more", AUTO_FILE, change->subject),
 			   "Set the value that you want with apply() or ALTER SYSTEM.");

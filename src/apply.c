@@ -51,6 +51,16 @@ ka_apply_raise(const KaChangeRecord *record)
 }
 
 void
+ka_subject_require(const char *subject)
+{
+	if (ka_subject_kind(subject) == KA_SUBJECT_UNKNOWN)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("there is nothing to set by the name of \"%s\"", subject),
+				 errhint("The column \"subject\" of kernel_advisor.advice has the names.")));
+}
+
+void
 ka_apply_one(const char *subject, const char *value, const KaApplyOptions *options, KaChangeRecord *record)
 {
 	if (!options->dry_run)
@@ -64,20 +74,9 @@ ka_apply_one(const char *subject, const char *value, const KaApplyOptions *optio
 			ka_setting_apply(subject, value, options, record);
 			return;
 		case KA_SUBJECT_UNKNOWN:
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("there is nothing to set by the name of \"%s\"", subject),
-					 errhint("The column \"subject\" of kernel_advisor.advice has the names.")));
+			ka_subject_require(subject);
+			return;
 	}
-}
-
-static void
-refuse(KaChangeRecord *record, int sqlstate, const char *detail, const char *hint)
-{
-	record->state = KA_STATE_REFUSED;
-	record->sqlstate = sqlstate;
-	KA_CHANGE_SET(record, detail, detail);
-	KA_CHANGE_SET(record, hint, hint);
 }
 
 void
@@ -91,7 +90,7 @@ ka_rollback_one(int64 change_id, const KaApplyOptions *options, KaChangeRecord *
 	record->refers = change_id;
 	if (!ka_changes_find(change_id, &change))
 	{
-		refuse(record, ERRCODE_INVALID_PARAMETER_VALUE,
+		ka_change_refuse(record, ERRCODE_INVALID_PARAMETER_VALUE,
 			   psprintf("the change log has no change " INT64_FORMAT, change_id),
 			   "The view kernel_advisor.changes lists them; the oldest are dropped beyond a thousand.");
 		return;
@@ -99,10 +98,10 @@ ka_rollback_one(int64 change_id, const KaApplyOptions *options, KaChangeRecord *
 	KA_CHANGE_SET(record, subject, change.subject);
 
 	if (change.action == KA_ACTION_ROLLBACK)
-		refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+		ka_change_refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
 			   "it is a rollback itself", "Apply the change again.");
 	else if (change.rolled_back_by != 0)
-		refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+		ka_change_refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
 			   psprintf("it was rolled back already, by change " INT64_FORMAT, change.rolled_back_by), NULL);
 	else
 	{
@@ -119,10 +118,10 @@ ka_rollback_one(int64 change_id, const KaApplyOptions *options, KaChangeRecord *
 					ka_setting_rollback(&change, options, record);
 				break;
 			case KA_STATE_IN_PROGRESS:
-				refuse(record, ERRCODE_OBJECT_IN_USE, "it is still in progress", NULL);
+				ka_change_refuse(record, ERRCODE_OBJECT_IN_USE, "it is still in progress", NULL);
 				break;
 			default:
-				refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+				ka_change_refuse(record, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
 					   psprintf("it had no effect: its state is \"%s\"", ka_change_state_name(change.state)), NULL);
 				break;
 		}

@@ -60,6 +60,9 @@ typedef enum KaSubjectKind
 
 extern KaSubjectKind ka_subject_kind(const char *subject);
 
+/* Raises 22023 with a hint when nothing here can set it. */
+extern void ka_subject_require(const char *subject);
+
 /*
  * The two halves of ka_apply_one and ka_rollback_one, each for one kind of
  * subject (apply_kernel.c, alter_system.c).

@@ -194,16 +194,6 @@ nothing_recommended(const KaAdviceList *list, const char *subject)
 			 errhint("Give the value: SELECT * FROM kernel_advisor.apply('%s', 'value').", subject)));
 }
 
-static void
-require_subject(const char *subject)
-{
-	if (ka_subject_kind(subject) == KA_SUBJECT_UNKNOWN)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("there is nothing to set by the name of \"%s\"", subject),
-				 errhint("The column \"subject\" of kernel_advisor.advice has the names.")));
-}
-
 /*
  * ----------------------------------------------------------------
  * One, and several
@@ -295,7 +285,7 @@ ka_apply_sql(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("a value needs a subject")));
 	if (subject)
-		require_subject(subject);
+		ka_subject_require(subject);
 	InitMaterializedSRF(fcinfo, 0);
 	if (subject && value)
 	{
@@ -367,7 +357,7 @@ ka_apply_list_sql(PG_FUNCTION_ARGS)
 			ereport(ERROR,
 					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 					 errmsg("a subject must not be null")));
-		require_subject(subject);
+		ka_subject_require(subject);
 		row = recommendation(&list, subject);
 		if (row == NULL)
 			nothing_recommended(&list, subject);

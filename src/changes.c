@@ -127,6 +127,15 @@ ka_change_detail(KaChangeRecord *record, const char *format,...)
 }
 
 void
+ka_change_refuse(KaChangeRecord *record, int sqlstate, const char *detail, const char *hint)
+{
+	record->state = KA_STATE_REFUSED;
+	record->sqlstate = sqlstate;
+	KA_CHANGE_SET(record, detail, detail);
+	KA_CHANGE_SET(record, hint, hint);
+}
+
+void
 ka_change_init(KaChangeRecord *record, KaChangeAction action, const char *subject, const char *who)
 {
 	memset(record, 0, sizeof(*record));

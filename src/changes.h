@@ -134,6 +134,9 @@ extern void ka_change_text(char *field, size_t size, const char *text);
 	ka_change_text((record)->field, sizeof((record)->field), (text))
 extern void ka_change_detail(KaChangeRecord *record, const char *format,...) KA_PRINTF(2, 3);
 
+/* State refused, with what an error about it would say; sqlstate as errcode() takes it, hint may be NULL. */
+extern void ka_change_refuse(KaChangeRecord *record, int sqlstate, const char *detail, const char *hint);
+
 /*
  * Gives the record an id and writes it, with the measure of the time before.
  * Raises an error when it cannot be written (nothing was changed then), and
