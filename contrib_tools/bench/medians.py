@@ -2,12 +2,14 @@
 """Medians and ratios for contrib_tools/bench/overhead.
 
 medians.py median             numbers, one a line -> their median
-medians.py ratios BASE TWIN   lines "round variant tps" -> per variant: median tps, the median over the rounds of
-                                 tps / tps of BASE in the same round, its 95 % confidence interval, rounds
+medians.py ratios NULL        lines "round variant tps base", base: tps of the run without the variant at the same time
+                                 -> per variant: median tps, the median over the rounds of the geometric mean of
+                                 tps / base in that round, its 95 % confidence interval, rounds
 
 The interval is that of a median by order statistics: the k-th smallest and the k-th largest ratio, where k is the
 largest number for which the binomial probability of the true median lying outside is at most 5 %.  It assumes
-nothing about the distribution.  TWIN is a second run of BASE: its interval is the noise of the machine.
+nothing about the distribution.  NULL is the variant that is the base once more, printed first: its interval is the
+noise of the machine.
 """
 import math
 import statistics
@@ -30,20 +32,19 @@ def main(arguments):
     if arguments[:1] == ["median"]:
         print("%.6g" % statistics.median(float(line) for line in sys.stdin))
         return
-    if len(arguments) != 3 or arguments[0] != "ratios":
+    if len(arguments) != 2 or arguments[0] != "ratios":
         sys.exit(__doc__)
-    base, twin = arguments[1:]
-    rounds = {}
+    null = arguments[1]
+    variants = {}
     for line in sys.stdin:
-        number, variant, tps = line.split()
-        rounds.setdefault(number, {})[variant] = float(tps)
-    variants = sorted({variant for cells in rounds.values() for variant in cells}, key=lambda v: (v != base, v != twin, v))
-    for variant in variants:
-        pairs = [(cells[variant], cells[variant] / cells[base]) for cells in rounds.values() if variant in cells and base in cells]
-        ratios = [ratio for _, ratio in pairs]
+        number, variant, tps, base = line.split()
+        variants.setdefault(variant, {}).setdefault(number, []).append((float(tps), float(base)))
+    for variant, rounds in sorted(variants.items(), key=lambda item: (item[0] != null, item[0])):
+        ratios = [math.exp(statistics.fmean(math.log(tps / base) for tps, base in runs)) for runs in rounds.values()]
         bounds = interval(ratios)
-        print("%s\t%.0f\t%.4f\t%s\t%d" % (variant, statistics.median(tps for tps, _ in pairs), statistics.median(ratios),
-                                          "%.4f to %.4f" % bounds if bounds else "too few rounds", len(pairs)))
+        print("%s\t%.0f\t%.4f\t%s\t%d" % (variant, statistics.median(tps for runs in rounds.values() for tps, _ in runs),
+                                          statistics.median(ratios), "%.4f to %.4f" % bounds if bounds else "too few rounds",
+                                          len(ratios)))
 
 
 main(sys.argv[1:])
