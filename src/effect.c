@@ -16,6 +16,7 @@
 
 #include "effect.h"
 #include "ring.h"
+#include "stats.h"
 
 #define SLICE_US		INT64CONST(1000000)
 #define MIN_COVERAGE	0.9
@@ -56,27 +57,6 @@ append(Values *values, double value)
 			palloc(values->max * sizeof(double));
 	}
 	values->items[values->n++] = value;
-}
-
-static int
-compare_doubles(const void *a, const void *b)
-{
-	double		x = *(const double *) a;
-	double		y = *(const double *) b;
-
-	return (x > y) - (x < y);
-}
-
-/* Of an even number of values the mean of the two in the middle; NaN of none. */
-static double
-median(Values *values)
-{
-	int			n = values->n;
-
-	if (n == 0)
-		return NAN;
-	qsort(values->items, n, sizeof(double), compare_doubles);
-	return n % 2 == 1 ? values->items[n / 2] : (values->items[n / 2 - 1] + values->items[n / 2]) / 2;
 }
 
 static void
@@ -144,7 +124,7 @@ conclude(Sums *sums, KaEffect *effect)
 	effect->seconds = sums->us / 1e6;
 	if (sums->samples > 0)
 	{
-		effect->tps = median(&rates);
+		effect->tps = ka_median(rates.items, rates.n);
 		effect->compact_stall = rate(sums, KA_D_COMPACT_STALL);
 		effect->allocstall = rate(sums, KA_D_ALLOCSTALL);
 		if (sums->page_tables_known_us > 0)
@@ -198,7 +178,7 @@ static void
 conclude_dips(Values *dips, KaEffect *effect)
 {
 	effect->checkpoints = dips->n;
-	effect->dip_pct = median(dips);
+	effect->dip_pct = ka_median(dips->items, dips->n);
 	dips->n = 0;
 }
 

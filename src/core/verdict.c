@@ -10,11 +10,7 @@
 #include "verdict.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* Median absolute deviation to standard deviation, of a normal distribution. */
-#define MAD_SCALE 1.4826
 
 #define MAX_OBSERVATIONS 64
 
@@ -28,25 +24,6 @@ const KaVerdictLimitInfo ka_verdict_limit_info[KA_NVERDICT_LIMITS] = {
 #define VERDICT_LIMIT(symbol, value, unit, formula, source) {#symbol, value, unit, formula, source},
 #include "verdict.def"
 };
-
-static int
-by_value(const void *a, const void *b)
-{
-	double		x = *(const double *) a;
-	double		y = *(const double *) b;
-
-	return (x > y) - (x < y);
-}
-
-/* Sorts the values; NaN without any. */
-static double
-median(double *values, size_t count)
-{
-	if (count == 0)
-		return NAN;
-	qsort(values, count, sizeof(*values), by_value);
-	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
 
 /* Appends a value that is known. */
 static void
@@ -85,10 +62,8 @@ measure_level(const double *known, size_t count, KaMeasure measure, KaLevel *lev
 
 	memcpy(values, known, count * sizeof(*values));
 	level->count = count;
-	level->median = median(values, count);
-	for (size_t i = 0; i < count; i++)
-		values[i] = fabs(known[i] - level->median);
-	level->noise = count > 0 ? KA_VERDICT_LIMIT(SPREAD) * MAD_SCALE * median(values, count) : NAN;
+	level->median = ka_median(values, count);
+	level->noise = KA_VERDICT_LIMIT(SPREAD) * ka_spread(values, count);
 	level->tolerance = fmax(fmax(level->noise, ka_measure_info[measure].floor),
 							fabs(level->median) * ka_measure_info[measure].floor_pct / 100);
 }
@@ -139,7 +114,7 @@ ka_baseline(const KaObservation *all, size_t count, KaBaseline *baseline)
 
 		for (size_t i = 0; i < n; i++)
 			keep(known, &nknown, pass == 0 ? chosen[i]->backends : chosen[i]->work);
-		*(pass == 0 ? &baseline->backends : &baseline->work) = median(known, nknown);
+		*(pass == 0 ? &baseline->backends : &baseline->work) = ka_median(known, nknown);
 	}
 
 	if (idle(&all[count - 1]))
@@ -196,7 +171,7 @@ judge_measure(double *after, size_t count, const KaLevel *level, KaMeasure measu
 	}
 	if (count < (size_t) KA_VERDICT_LIMIT(WATCHED_LEAST))
 		return false;
-	judgement->after = median(after, count);
+	judgement->after = ka_median(after, count);
 	bad = badness(judgement->after, level, measure);
 	judgement->verdict = bad > 1 ? KA_WORSE : bad < -1 ? KA_BETTER : KA_SAME;
 	return true;
@@ -257,7 +232,7 @@ ka_median_of(const KaObservation *all, size_t count, const KaBaseline *baseline,
 		if (ka_comparable(&all[i - 1], baseline))
 			keep(known, &nknown, all[i - 1].value[measure]);
 	}
-	return median(known, nknown);
+	return ka_median(known, nknown);
 }
 
 const char *
@@ -285,12 +260,4 @@ ka_readiness_text(KaReadiness readiness)
 	};
 
 	return texts[readiness];
-}
-
-const char *
-ka_verdict_name(KaVerdict verdict)
-{
-	static const char *const names[] = {"undecided", "better", "same", "worse", "no verdict"};
-
-	return names[verdict];
 }

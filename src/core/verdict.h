@@ -15,6 +15,7 @@
 #define KA_VERDICT_H
 
 #include "advice.h"
+#include "stats.h"
 
 typedef enum KaMeasure
 {
@@ -29,12 +30,6 @@ typedef enum KaVerdictLimit
 #include "verdict.def"
 	KA_NVERDICT_LIMITS
 } KaVerdictLimit;
-
-typedef enum KaBetter
-{
-	KA_HIGHER = 1,
-	KA_LOWER = -1
-} KaBetter;
 
 typedef struct KaMeasureInfo
 {
@@ -94,15 +89,6 @@ typedef struct KaBaseline
 	size_t		count;			/* observations that were comparable */
 } KaBaseline;
 
-typedef enum KaVerdict
-{
-	KA_UNDECIDED,				/* go on watching */
-	KA_BETTER,
-	KA_SAME,
-	KA_WORSE,
-	KA_NO_VERDICT				/* watched long enough, and nothing to compare */
-} KaVerdict;
-
 typedef struct KaJudgement
 {
 	KaVerdict	verdict;
@@ -133,6 +119,5 @@ extern double ka_median_of(const KaObservation *all, size_t count, const KaBasel
 extern const char *ka_auto_refusal(const KaAdvice *row);
 
 extern const char *ka_readiness_text(KaReadiness readiness);
-extern const char *ka_verdict_name(KaVerdict verdict);
 
 #endif							/* KA_VERDICT_H */

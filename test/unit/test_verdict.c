@@ -542,7 +542,7 @@ TEST(texts)
 	for (int i = KA_READY; i <= KA_UNEVEN; i++)
 		CHECK(strlen(ka_readiness_text((KaReadiness) i)) > 0);
 	CHECK_STR(ka_verdict_name(KA_UNDECIDED), "undecided");
-	CHECK_STR(ka_verdict_name(KA_NO_VERDICT), "no verdict");
+	CHECK_STR(ka_verdict_name(KA_NO_VERDICT), "not enough data");
 }
 
 /*
