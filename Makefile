@@ -4,6 +4,8 @@
 #   make install         library, control file, install script, command line tool, helper, units, man pages
 #   make installcheck    pg_regress and TAP tests against the installed extension
 #   make unit            unit tests of the core (no server)
+#   make probe           the BPF probe, make install-probe installs it: on request only, since it needs libbpf, clang and
+#                        bpftool, and everything else works without
 
 EXTENSION = pg_kernel_advisor
 MODULE_big = pg_kernel_advisor
@@ -12,7 +14,9 @@ DATA = $(wildcard pg_kernel_advisor--*.sql)
 CORE_OBJS = $(patsubst %.c,%.o,$(wildcard src/core/*.c))
 # The helper's own protocol and table of knobs: built here with the server's flags.
 HELPER_OBJS = $(addprefix contrib_tools/kernel_advisord/,client.o knobs.o protocol.o)
-OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c)) $(CORE_OBJS) $(HELPER_OBJS)
+# The reader of the probe's file, likewise; it needs nothing of what the probe needs.
+PROBE_OBJS = contrib_tools/kernel_advisor_probe/probe_file.o
+OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c)) $(CORE_OBJS) $(HELPER_OBJS) $(PROBE_OBJS)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS_OPTS = --inputdir=. --load-extension=pg_kernel_advisor
@@ -20,7 +24,7 @@ TAP_TESTS = 1
 
 PG_CONFIG ?= pg_config
 PKG_CONFIG ?= pkg-config
-NEEDS_LIBRARIES := $(filter-out clean distclean maintainer-clean unit unit-valgrind fuzz %-advisord,$(or $(MAKECMDGOALS),all))
+NEEDS_LIBRARIES := $(filter-out clean distclean maintainer-clean unit unit-valgrind fuzz %-advisord probe %-probe %-probe-valgrind,$(or $(MAKECMDGOALS),all))
 
 ifneq ($(NEEDS_LIBRARIES),)
 ifneq ($(shell $(PG_CONFIG) --version >/dev/null 2>&1 && echo found),found)
@@ -55,6 +59,7 @@ override with_llvm = no
 
 include contrib_tools/kernel_advisord/module.mk
 include contrib_tools/kernel_advisor/module.mk
+include contrib_tools/kernel_advisor_probe/module.mk
 include test/module.mk
 
-$(OBJS): $(wildcard src/*.h src/*.def src/core/*.h src/core/*.def $(addprefix contrib_tools/kernel_advisord/,client.h knobs.h knobs.def protocol.h))
+$(OBJS): $(wildcard src/*.h src/*.def src/core/*.h src/core/*.def $(addprefix contrib_tools/kernel_advisord/,client.h knobs.h knobs.def protocol.h) contrib_tools/kernel_advisor_probe/probe_file.h)

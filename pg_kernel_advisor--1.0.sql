@@ -36,6 +36,10 @@ CREATE FUNCTION kernel_advisor.samples(
 	OUT pcp_drained_pages bigint,
 	OUT direct_compact_us bigint,
 	OUT direct_reclaim_us bigint,
+	OUT server_compact_us bigint,
+	OUT server_reclaim_us bigint,
+	OUT pcp_drains_estimate bigint,
+	OUT pcp_drained_pages_estimate bigint,
 	OUT pcp_pages bigint,
 	OUT free_bytes bigint,
 	OUT free_costly_blocks bigint,
@@ -103,6 +107,10 @@ CREATE FUNCTION kernel_advisor.checkpoints(
 	OUT pcp_drained_pages bigint,
 	OUT direct_compact_us bigint,
 	OUT direct_reclaim_us bigint,
+	OUT server_compact_us bigint,
+	OUT server_reclaim_us bigint,
+	OUT pcp_drains_estimate bigint,
+	OUT pcp_drained_pages_estimate bigint,
 	OUT tps_before double precision,
 	OUT tps_during double precision,
 	OUT dip_pct double precision,
@@ -159,15 +167,88 @@ BEGIN
 		('write_ios', 'writes completed on the devices under the data directory and pg_wal'),
 		('write_merges', 'writes merged before they reached those devices'),
 		('write_bytes', 'bytes written to those devices'),
-		('pcp_drains', 'drains of the per-CPU page lists; NULL without the probe'),
-		('pcp_drained_pages', 'pages drained from the per-CPU page lists; NULL without the probe'),
-		('direct_compact_us', 'time spent in direct compaction (us); NULL without the probe'),
-		('direct_reclaim_us', 'time spent in direct reclaim (us); NULL without the probe')
+		('pcp_drains', 'drains of all per-CPU page lists after a direct reclaim; NULL without the probe'),
+		('pcp_drained_pages', 'pages drained from per-CPU page lists by processes in direct compaction, in direct reclaim or right after it; NULL without the probe'),
+		('direct_compact_us', 'time that all processes spent in direct compaction (us); NULL without the probe'),
+		('direct_reclaim_us', 'time that all processes spent in direct reclaim (us); NULL without the probe'),
+		('server_compact_us', 'the part of direct_compact_us that this server''s processes spent (us); NULL without the probe'),
+		('server_reclaim_us', 'the part of direct_reclaim_us that this server''s processes spent (us); NULL without the probe'),
+		('pcp_drains_estimate', 'estimate without the probe: direct reclaims after which the per-CPU page lists were found half empty, at most one a sample'),
+		('pcp_drained_pages_estimate', 'estimate without the probe: pages that the per-CPU page lists lost in samples with a direct compaction or reclaim; a lower bound')
 	LOOP
 		EXECUTE pg_catalog.format('COMMENT ON COLUMN kernel_advisor.samples.%I IS %L', delta.column1, delta.column2);
 		EXECUTE pg_catalog.format('COMMENT ON COLUMN kernel_advisor.checkpoints.%I IS %L', delta.column1, delta.column2);
 	END LOOP;
 END $$;
+
+CREATE FUNCTION kernel_advisor.stalls(
+	OUT checkpoint_id bigint,
+	OUT process_type text,
+	OUT stall text,
+	OUT count bigint,
+	OUT total_us bigint,
+	OUT longest_us bigint,
+	OUT histogram jsonb)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'ka_stalls_sql'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+COMMENT ON FUNCTION kernel_advisor.stalls() IS 'who waited for memory, as the probe measured it; use the view of the same name';
+
+CREATE VIEW kernel_advisor.stalls AS
+	SELECT * FROM kernel_advisor.stalls();
+
+COMMENT ON VIEW kernel_advisor.stalls IS 'who waited for memory, as the probe measured it: in each checkpoint that was kept, and since the probe started';
+COMMENT ON COLUMN kernel_advisor.stalls.checkpoint_id IS 'while this checkpoint ran, by those that did wait; NULL: since the probe started, with the zeros';
+COMMENT ON COLUMN kernel_advisor.stalls.process_type IS 'checkpointer, walwriter, background writer, client backend or other server process of this server; other process; kernel thread';
+COMMENT ON COLUMN kernel_advisor.stalls.stall IS 'direct compaction or direct reclaim';
+COMMENT ON COLUMN kernel_advisor.stalls.count IS 'how many; compaction counts each zone that was compacted';
+COMMENT ON COLUMN kernel_advisor.stalls.total_us IS 'time in all of them (us)';
+COMMENT ON COLUMN kernel_advisor.stalls.longest_us IS 'time in the longest, which may have been in several zones (us)';
+COMMENT ON COLUMN kernel_advisor.stalls.histogram IS 'how many took at least this time and less than twice as long (us); 0: less than 1 us';
+
+CREATE FUNCTION kernel_advisor.backend_stalls(
+	OUT pid integer,
+	OUT process_type text,
+	OUT compact_stall bigint,
+	OUT direct_compact_us bigint,
+	OUT longest_compact_us bigint,
+	OUT allocstall bigint,
+	OUT direct_reclaim_us bigint,
+	OUT longest_reclaim_us bigint,
+	OUT pcp_drains bigint,
+	OUT pcp_drained_pages bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'ka_backend_stalls_sql'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION kernel_advisor.backend_stalls() IS 'processes of this server that the probe has seen in the page allocator''s slow paths; use the view of the same name';
+
+CREATE VIEW kernel_advisor.backend_stalls AS
+	SELECT s.pid, coalesce(a.backend_type, s.process_type) AS backend_type,
+		a.datname, a.usename, a.application_name, a.state, a.query_start,
+		s.compact_stall, s.direct_compact_us, s.longest_compact_us,
+		s.allocstall, s.direct_reclaim_us, s.longest_reclaim_us,
+		s.pcp_drains, s.pcp_drained_pages
+	FROM kernel_advisor.backend_stalls() AS s
+		LEFT JOIN pg_catalog.pg_stat_activity AS a USING (pid);
+
+COMMENT ON VIEW kernel_advisor.backend_stalls IS 'living processes of this server that the probe has seen in the page allocator''s slow paths, with what pg_stat_activity says of them; counts since the process, or the probe, started';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.pid IS 'process ID, as in pg_stat_activity';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.backend_type IS 'as in pg_stat_activity; of a process that is not there, what its title said';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.datname IS 'database, NULL where there is none';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.usename IS 'user, NULL where there is none';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.application_name IS 'application_name of the session';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.state IS 'state of the session';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.query_start IS 'start of its query, or of the last one';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.compact_stall IS 'calls of direct compaction';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.direct_compact_us IS 'time in direct compaction (us)';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.longest_compact_us IS 'longest direct compaction (us)';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.allocstall IS 'direct reclaims';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.direct_reclaim_us IS 'time in direct reclaim (us)';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.longest_reclaim_us IS 'longest direct reclaim (us)';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.pcp_drains IS 'drains of all per-CPU page lists';
+COMMENT ON COLUMN kernel_advisor.backend_stalls.pcp_drained_pages IS 'pages drained from per-CPU page lists in direct compaction, in direct reclaim or right after it';
 
 CREATE FUNCTION kernel_advisor.status(
 	OUT component text,
@@ -330,7 +411,9 @@ REVOKE ALL ON TYPE kernel_advisor.change FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA kernel_advisor TO pg_monitor;
 GRANT SELECT ON kernel_advisor.samples, kernel_advisor.checkpoints,
+	kernel_advisor.stalls, kernel_advisor.backend_stalls,
 	kernel_advisor.status, kernel_advisor.advice, kernel_advisor.changes TO pg_monitor;
 GRANT EXECUTE ON FUNCTION kernel_advisor.samples(), kernel_advisor.checkpoints(),
+	kernel_advisor.stalls(), kernel_advisor.backend_stalls(),
 	kernel_advisor.status(), kernel_advisor.facts(), kernel_advisor.advise(jsonb),
 	kernel_advisor.changes() TO pg_monitor;

@@ -8,6 +8,7 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
+#include "kernel_advisor_probe/probe_file.h"
 #include "kernel_advisord/protocol.h"
 #include "auto.h"
 #include "guc.h"
@@ -22,6 +23,7 @@ int			ka_history_size = 8192;
 int			ka_auto_apply = KA_AUTO_APPLY_OFF;
 char	   *ka_helper_socket = NULL;
 int			ka_helper_timeout = 60000;
+char	   *ka_probe_file = NULL;
 char	   *ka_machine_root = "";
 
 static const struct config_enum_entry auto_apply_options[] = {
@@ -72,6 +74,13 @@ ka_define_settings(void)
 							60000, 100, MAX_HELPER_TIMEOUT,
 							PGC_SIGHUP, GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomStringVariable("kernel_advisor.probe_file",
+							   "File that kernel_advisor_probe publishes.",
+							   "Empty: what only the probe can count stays null.",
+							   &ka_probe_file,
+							   KA_PROBE_PATH,
+							   PGC_SIGHUP, GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
 
 	/*
 	 * What follows takes effect at server start only.  Without shared memory it

@@ -10,6 +10,7 @@ extern int	ka_history_size;	/* kB, both rings */
 extern int	ka_auto_apply;		/* KaAutoApply */
 extern char *ka_helper_socket;	/* path; empty: no helper */
 extern int	ka_helper_timeout;	/* ms, for one answer */
+extern char *ka_probe_file;	/* path; empty: no probe */
 extern char *ka_machine_root;	/* for tests: files of the kernel below this; "": this machine */
 
 /* Called from _PG_init only. */

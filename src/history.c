@@ -29,7 +29,7 @@
 
 #define HISTORY_TMP KA_HISTORY_FILE ".tmp"
 #define MAGIC "KAHIST\r\n"
-#define VERSION 1				/* also when only the meaning of a field changes */
+#define VERSION 2				/* also when only the meaning of a field changes */
 
 typedef struct HistoryHeader
 {

@@ -41,6 +41,7 @@ typedef struct Join
 	int64		samples;
 	int64		samples_us;
 	int64		delta[KA_NDELTAS];
+	KaStalls	stalls;
 	double		tps_before;
 } Join;
 
@@ -64,6 +65,7 @@ ka_checkpoint_unsummed(KaCheckpointRow *row)
 	row->samples_us = 0;
 	for (int i = 0; i < KA_NDELTAS; i++)
 		row->delta[i] = KA_UNKNOWN;
+	memset(&row->stalls, 0, sizeof(row->stalls));
 	row->tps_before = row->tps_during = row->dip_pct = NAN;
 }
 
@@ -191,11 +193,36 @@ join_start(const KaCheckpointRow *row)
 	memset(&join, 0, sizeof(join));
 	join.checkpoint_id = row->checkpoint_id;
 	join.whole = baseline_at <= row->started_at;
+	join.stalls.known = 1;
 	join.tps_before = tps_before(row->started_at);
 }
 
 static void
-join_add(const KaSample *sample)
+join_add_stalls(const KaStalls *stalls)
+{
+	if (!stalls->known || !join.stalls.known)
+	{
+		memset(&join.stalls, 0, sizeof(join.stalls));
+		return;
+	}
+	for (int who = 0; who < KA_NWHOS; who++)
+	{
+		for (int kind = 0; kind < KA_NSTALLS; kind++)
+		{
+			const KaStallSum *from = &stalls->by[who][kind];
+			KaStallSum *to = &join.stalls.by[who][kind];
+
+			to->count += from->count;
+			to->total_us += from->total_us;
+			to->longest_us = Max(to->longest_us, from->longest_us);
+			for (int i = 0; i < KA_STALL_BUCKETS; i++)
+				to->bucket[i] += from->bucket[i];
+		}
+	}
+}
+
+static void
+join_add(const KaSample *sample, const KaStalls *stalls)
 {
 	join.samples++;
 	join.samples_us += sample->interval_us;
@@ -206,6 +233,7 @@ join_add(const KaSample *sample)
 		else
 			join.delta[i] += sample->delta[i];
 	}
+	join_add_stalls(stalls);
 }
 
 static void
@@ -219,6 +247,7 @@ settle(Candidate *candidate)
 	{
 		row->samples_us = join.samples_us;
 		memcpy(row->delta, join.delta, sizeof(row->delta));
+		row->stalls = join.stalls;
 		if (row->delta[KA_D_TRANSACTIONS] != KA_UNKNOWN && row->samples_us >= MIN_DURING_US)
 			row->tps_during = row->delta[KA_D_TRANSACTIONS] * 1e6 / row->samples_us;
 	}
@@ -262,7 +291,7 @@ ka_join_begin(TimestampTz baseline)
 }
 
 void
-ka_join_sample(KaSample *sample)
+ka_join_sample(KaSample *sample, const KaStalls *stalls)
 {
 	int			count = find_candidates();
 	const Candidate *owner = owner_of(sample, count);
@@ -289,7 +318,7 @@ ka_join_sample(KaSample *sample)
 		if (join.checkpoint_id != candidate->row.checkpoint_id)
 			join_start(&candidate->row);
 		if (candidate == owner)
-			join_add(sample);
+			join_add(sample, stalls);
 		if (candidate->row.ended_at > sample->at)
 			break;
 		settle(candidate);

@@ -28,7 +28,9 @@ const char *const ka_delta_name[KA_NDELTAS] = {
 #define SERVER(symbol, name) #name,
 #define KERNEL(symbol, name) #name,
 #define PROBE(symbol, name) #name,
+#define ESTIMATE(symbol, name) #name,
 #define HIDDEN(symbol, name) #name,
+#define HIDDEN_PROBE(symbol, name) #name,
 #include "samples.def"
 };
 
@@ -41,6 +43,13 @@ const char *const ka_gauge_name[KA_NGAUGES] = {
 const char *const ka_phase_name[] = {"idle", "write", "sync", "finish"};
 const char *const ka_kind_name[] = {NULL, "timed", "wal", "requested", "shutdown", "end_of_recovery"};
 const char *const ka_source_name[] = {"hook", "statistics"};
+const char *const ka_stall_name[KA_NSTALLS] = {"direct compaction", "direct reclaim"};
+
+const char *const ka_who_name[KA_NWHOS] = {
+#define WHO(symbol, name) name,
+	KA_WHOS(WHO)
+#undef WHO
+};
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;

@@ -22,7 +22,9 @@ typedef enum KaDelta
 #define SERVER(symbol, name) KA_D_##symbol,
 #define KERNEL(symbol, name) KA_D_##symbol,
 #define PROBE(symbol, name) KA_D_##symbol,
+#define ESTIMATE(symbol, name) KA_D_##symbol,
 #define HIDDEN(symbol, name) KA_D_##symbol,
+#define HIDDEN_PROBE(symbol, name) KA_D_##symbol,
 #include "samples.def"
 	KA_NDELTAS
 } KaDelta;
@@ -61,6 +63,54 @@ typedef enum KaCaptureSource
 	KA_SOURCE_HOOK,
 	KA_SOURCE_STATISTICS
 } KaCaptureSource;
+
+/*
+ * Who waited for memory: this server's processes by what they are, then all
+ * others.  The names are those of pg_stat_activity.backend_type, where it has one.
+ *	WHO(symbol, name)
+ */
+#define KA_WHOS(WHO) \
+	WHO(CHECKPOINTER, "checkpointer") \
+	WHO(WALWRITER, "walwriter") \
+	WHO(BGWRITER, "background writer") \
+	WHO(BACKEND, "client backend") \
+	WHO(SERVER, "other server process") \
+	WHO(OTHER, "other process") \
+	WHO(KERNEL, "kernel thread")
+
+typedef enum KaWho
+{
+#define WHO(symbol, name) KA_WHO_##symbol,
+	KA_WHOS(WHO)
+#undef WHO
+	KA_NWHOS
+} KaWho;
+
+typedef enum KaStallKind
+{
+	KA_STALL_COMPACTION,		/* direct compaction */
+	KA_STALL_RECLAIM,			/* direct reclaim */
+	KA_NSTALLS
+} KaStallKind;
+
+/* Durations below 1 us, [1, 2), [2, 4) ... the last one without an end. */
+#define KA_STALL_BUCKETS 24
+
+/* 112 bytes: there are 14 of them in each checkpoint's row. */
+typedef struct KaStallSum
+{
+	uint32		count;			/* begin to end; compaction has one per zone */
+	uint32		longest_us;		/* us */
+	int64		total_us;		/* us */
+	uint32		bucket[KA_STALL_BUCKETS];
+} KaStallSum;
+
+/* The stalls of an interval, or a checkpoint. */
+typedef struct KaStalls
+{
+	int64		known;			/* 0: nothing is known, and the rest is 0 */
+	KaStallSum	by[KA_NWHOS][KA_NSTALLS];
+} KaStalls;
 
 /* Integers: KA_UNKNOWN is NULL. */
 typedef struct KaSample
@@ -101,6 +151,7 @@ typedef struct KaCheckpointRow
 	double		tps_before;		/* 1/s; NaN: unknown */
 	double		tps_during;		/* 1/s; NaN: unknown */
 	double		dip_pct;		/* %; NaN: unknown, negative: a gain */
+	KaStalls	stalls;			/* sums over its samples */
 } KaCheckpointRow;
 
 extern const char *const ka_delta_name[KA_NDELTAS];
@@ -108,6 +159,8 @@ extern const char *const ka_gauge_name[KA_NGAUGES];
 extern const char *const ka_phase_name[];
 extern const char *const ka_kind_name[];	/* NULL for KA_KIND_UNKNOWN */
 extern const char *const ka_source_name[];
+extern const char *const ka_who_name[KA_NWHOS];
+extern const char *const ka_stall_name[KA_NSTALLS];
 
 /* Whether the library was preloaded, so that there is shared memory. */
 extern bool ka_shared_available(void);

@@ -48,6 +48,7 @@
 #include "compat.h"
 #include "counter_delta.h"
 #include "guc.h"
+#include "probe.h"
 #include "sampler.h"
 #include "shared.h"
 
@@ -61,6 +62,7 @@ typedef struct Reading
 {
 	TimestampTz at;
 	KaCounters	kernel;
+	KaProbeReading probe;
 	int64		transactions;	/* since the reading before; KA_UNKNOWN */
 	XLogRecPtr	wal;
 	bool		in_recovery;
@@ -266,7 +268,7 @@ read_transactions(void)
 }
 
 static void
-read_all(Reading *reading)
+read_all(const Reading *before, Reading *reading)
 {
 	static TimestampTz backends_at = 0;
 	static int64 backends = KA_UNKNOWN;
@@ -274,6 +276,7 @@ read_all(Reading *reading)
 	reading->at = GetCurrentTimestamp();
 	ka_reader_read(reader, &reading->kernel);
 	note_source_errors();
+	ka_probe_sample(&before->probe, &reading->probe);
 
 	reading->in_recovery = RecoveryInProgress();
 	reading->wal = reading->in_recovery ? GetXLogReplayRecPtr(NULL) : GetXLogInsertRecPtr();
@@ -306,7 +309,7 @@ read_all(Reading *reading)
  */
 
 static void
-make_sample(const Reading *before, const Reading *now, KaSample *sample)
+make_sample(const Reading *before, const Reading *now, KaSample *sample, KaStalls *stalls)
 {
 	memset(sample, 0, sizeof(*sample));
 	sample->at = now->at;
@@ -318,9 +321,11 @@ make_sample(const Reading *before, const Reading *now, KaSample *sample)
 #define KERNEL(symbol, name) \
 	sample->delta[KA_D_##symbol] = ka_counter_delta(before->kernel.name, now->kernel.name);
 #define HIDDEN(symbol, name) KERNEL(symbol, name)
-#define PROBE(symbol, name) sample->delta[KA_D_##symbol] = KA_UNKNOWN;
 #define GAUGE(symbol, name) sample->gauge[KA_G_##symbol] = now->kernel.name;
 #include "samples.def"
+	ka_probe_delta(&before->probe, &now->probe, sample, stalls);
+	ka_drain_estimate(&before->kernel, &now->kernel,
+					  &sample->delta[KA_D_PCP_DRAINS_ESTIMATE], &sample->delta[KA_D_PCP_DRAINED_PAGES_ESTIMATE]);
 	sample->delta[KA_D_IO_MS] = ka_busy_delta(&before->kernel, &now->kernel);
 	sample->gauge[KA_G_BACKENDS] = now->backends;
 	sample->unusable_index_order4 = now->kernel.unusable_index_order4;
@@ -338,9 +343,10 @@ tick(bool baseline)
 	const Reading *before = &readings[current];
 	Reading    *now = &readings[1 - current];
 	KaSample	sample;
+	static KaStalls stalls;
 
 	MemoryContextSwitchTo(tick_context);
-	read_all(now);
+	read_all(before, now);
 	MemoryContextReset(tick_context);
 
 	/* The clock was set back: there is no interval. */
@@ -354,9 +360,9 @@ tick(bool baseline)
 	}
 	else
 	{
-		make_sample(before, now, &sample);
+		make_sample(before, now, &sample, &stalls);
 		ka_statistics_tick(before->at, now->at);
-		ka_join_sample(&sample);
+		ka_join_sample(&sample, &stalls);
 	}
 	current = 1 - current;
 

@@ -20,8 +20,11 @@ extern bool ka_sampler_register(void);
 /* Sampling begins (again) now: no checkpoint that started before can be summed. */
 extern void ka_join_begin(TimestampTz baseline);
 
-/* Labels the sample, appends it to the ring and settles checkpoints that ended. */
-extern void ka_join_sample(KaSample *sample);
+/*
+ * Labels the sample, appends it to the ring and settles checkpoints that ended.
+ * "stalls" are those of the sample's interval.
+ */
+extern void ka_join_sample(KaSample *sample, const KaStalls *stalls);
 
 /* How many checkpoints this sampler has settled: it grows when there is a new one to look at. */
 extern uint64 ka_join_settled(void);

@@ -73,6 +73,7 @@ typedef struct KaShared
 	int			auto_pid;		/* of the auto_apply worker; 0: none */
 	bool		auto_no_worker; /* there was no room for one */
 	KaAutoStatus auto_status;
+	uint32		probe_server_pid;	/* the postmaster's number on the host, as the probe counts; 0: not known */
 
 	uint64		resets;			/* from here on under "lock" */
 	KaRing		sample_ring;

@@ -21,6 +21,7 @@
 #include "counters.h"
 #include "guc.h"
 #include "helper.h"
+#include "probe.h"
 #include "sampler.h"
 #include "shared.h"
 
@@ -170,6 +171,17 @@ status_helper(ReturnSetInfo *result)
 }
 
 static void
+status_probe(ReturnSetInfo *result)
+{
+	const char *state;
+	const char *detail;
+	const char *hint;
+
+	ka_probe_status(&state, &detail, &hint);
+	put_status(result, "probe", state, detail, hint);
+}
+
+static void
 status_auto_apply(ReturnSetInfo *result, const KaShared *shared)
 {
 	const KaAutoStatus *last = &shared->auto_status;
@@ -228,7 +240,6 @@ ka_status(PG_FUNCTION_ARGS)
 	}
 	put_status(result, "reporter", "absent", "not part of this version: history is kept in shared memory and its file only", NULL);
 	status_helper(result);
-	put_status(result, "probe", "absent",
-			   "not part of this version; these columns stay null: pcp_drains, pcp_drained_pages, direct_compact_us, direct_reclaim_us", NULL);
+	status_probe(result);
 	return (Datum) 0;
 }

@@ -29,4 +29,24 @@ ka_busy_delta(const KaCounters *before, const KaCounters *now)
 	return first > second ? first : second;
 }
 
+/*
+ * Without the probe: what the gauge of the per-CPU lists says of their drains.
+ * A sum that is smaller than at the reading before, after a direct compaction
+ * or reclaim, was drained of at least the difference; lists that filled up
+ * again since hide the rest.  A drain of all lists follows a direct reclaim, so
+ * there were that many at most; it is taken for one when the sum fell to half.
+ */
+static inline void
+ka_drain_estimate(const KaCounters *before, const KaCounters *now, int64_t *drains, int64_t *pages)
+{
+	int64_t		reclaims = ka_counter_delta(before->allocstall, now->allocstall);
+	int64_t		compactions = ka_counter_delta(before->compact_stall, now->compact_stall);
+
+	*drains = *pages = KA_UNKNOWN;
+	if (before->pcp_pages == KA_UNKNOWN || now->pcp_pages == KA_UNKNOWN || reclaims == KA_UNKNOWN || compactions == KA_UNKNOWN)
+		return;
+	*pages = reclaims + compactions > 0 && now->pcp_pages < before->pcp_pages ? before->pcp_pages - now->pcp_pages : 0;
+	*drains = reclaims > 0 && now->pcp_pages <= before->pcp_pages / 2 ? 1 : 0;
+}
+
 #endif							/* KA_COUNTER_DELTA_H */
