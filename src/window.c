@@ -46,12 +46,31 @@ static const struct
 	{KA_D_ALLOCSTALL, KA_W_ALLOCSTALL_CKPT, true},
 	{KA_D_PCP_DRAINS, KA_W_PCP_DRAINS, false},
 	{KA_D_PCP_DRAINED_PAGES, KA_W_PCP_DRAINED, false},
+	{KA_D_PCP_DRAIN_ALL_PAGES, KA_W_PCP_DRAIN_ALL, false},
 	{KA_D_DIRECT_COMPACT_US, KA_W_COMPACT_US, false},
+	{KA_D_DIRECT_RECLAIM_US, KA_W_RECLAIM_US, false},
+	{KA_D_SERVER_COMPACT_US, KA_W_SERVER_COMPACT_US, false},
+	{KA_D_SERVER_RECLAIM_US, KA_W_SERVER_RECLAIM_US, false},
 	{KA_D_PRESSURE_FULL_US, KA_W_PRESSURE_FULL_US, false},
 	{KA_D_THP_FAULT_ALLOC, KA_W_THP_ALLOC, false},
 	{KA_D_THP_FAULT_FALLBACK, KA_W_THP_FALLBACK, false},
 	{KA_D_THP_FILE_ALLOC, KA_W_THP_FILE_ALLOC, false},
 	{KA_D_THP_FILE_FALLBACK, KA_W_THP_FILE_FALLBACK, false},
+};
+
+/* Sums over those checkpoints during which the probe ran. */
+static const struct
+{
+	KaWho		who;
+	KaStallKind kind;
+	KaFact		fact;
+}			stall_facts[] = {
+	{KA_WHO_CHECKPOINTER, KA_STALL_COMPACTION, KA_W_CHECKPOINTER_COMPACT_US},
+	{KA_WHO_CHECKPOINTER, KA_STALL_RECLAIM, KA_W_CHECKPOINTER_RECLAIM_US},
+	{KA_WHO_WALWRITER, KA_STALL_COMPACTION, KA_W_WALWRITER_COMPACT_US},
+	{KA_WHO_WALWRITER, KA_STALL_RECLAIM, KA_W_WALWRITER_RECLAIM_US},
+	{KA_WHO_BACKEND, KA_STALL_COMPACTION, KA_W_BACKENDS_COMPACT_US},
+	{KA_WHO_BACKEND, KA_STALL_RECLAIM, KA_W_BACKENDS_RECLAIM_US},
 };
 
 /* A sum, and the time in which it was known. */
@@ -98,6 +117,8 @@ typedef struct CheckpointSums
 				sync_files,
 				distance;
 	int64		sync_ms_max;
+	int64		stall_checkpoints;
+	int64		stall_us[lengthof(stall_facts)];
 	Throughput *throughput;		/* of those checkpoints that know it */
 	int			nthroughput;
 } CheckpointSums;
@@ -202,6 +223,12 @@ add_checkpoint(CheckpointSums *sums, const KaCheckpointRow *row)
 	add_known(&sums->sync_files, row->files_synced);
 	add_known(&sums->distance, row->distance_bytes);
 	sums->sync_ms_max = Max(sums->sync_ms_max, row->sync_ms);
+	if (row->stalls.known)
+	{
+		sums->stall_checkpoints++;
+		for (size_t i = 0; i < lengthof(stall_facts); i++)
+			sums->stall_us[i] += row->stalls.by[stall_facts[i].who][stall_facts[i].kind].total_us;
+	}
 	if (row->tps_before > 0 && !isnan(row->tps_during))
 	{
 		sums->throughput[sums->nthroughput].before = row->tps_before;
@@ -319,6 +346,13 @@ set_checkpoint_facts(KaFacts *facts, const CheckpointSums *sums)
 	set_mean(facts, KA_W_DISTANCE, &sums->distance);
 	if (sums->sync_ms.weight > 0)
 		ka_set_real(facts, KA_W_SYNC_MAX_MS, sums->sync_ms_max);
+
+	if (sums->stall_checkpoints > 0)
+	{
+		ka_set_int(facts, KA_W_STALL_CHECKPOINTS, sums->stall_checkpoints);
+		for (size_t i = 0; i < lengthof(stall_facts); i++)
+			ka_set_int(facts, stall_facts[i].fact, sums->stall_us[i]);
+	}
 
 	set_throughput_facts(facts, sums);
 }

@@ -144,6 +144,9 @@ typedef struct KaView
 				fallback_rate,
 				drain_rate;
 	double		pressure_pct;	/* of the time: everybody waited for memory; or -1 */
+	double		server_compact_pct, /* of the time: this server's processes in direct compaction; or -1: no probe */
+				server_stall_pct,	/* the same, and in direct reclaim */
+				writers_compact_pct;	/* of the checkpoints' time: checkpointer and walwriter in direct compaction; or -1 */
 	double		stall_share;	/* checkpoints' share of stalls / share of time; -1 */
 	double		dip;			/* %, or -1000 */
 	bool		faults_stall;	/* THP faults may compact by themselves, as far as is known */

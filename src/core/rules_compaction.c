@@ -24,6 +24,36 @@ saw_stalls(KaRows *rows, KaAdvice *row)
 	ka_observed_real(rows, row, "stall_share_over_time_share", v->stall_share);
 }
 
+/* "; in 5 checkpoints the checkpointer waited 412 ms ... in direct compaction (measured)", or nothing without the probe. */
+static const char *
+measured_waits(const KaView *v)
+{
+	const KaFacts *f = v->facts;
+
+	if (ka_int(f, KA_W_STALL_CHECKPOINTS) <= 0)
+		return "";
+	return ka_printf(v->arena, "; measured: in the last %s the checkpointer waited %.0f ms, the walwriter %.0f ms and backends %.0f ms in direct compaction",
+					 ka_int(f, KA_W_STALL_CHECKPOINTS) == 1 ? "checkpoint" :
+					 ka_printf(v->arena, "%lld checkpoints", (long long) ka_int(f, KA_W_STALL_CHECKPOINTS)),
+					 ka_real(f, KA_W_CHECKPOINTER_COMPACT_US, 0) / 1000, ka_real(f, KA_W_WALWRITER_COMPACT_US, 0) / 1000,
+					 ka_real(f, KA_W_BACKENDS_COMPACT_US, 0) / 1000);
+}
+
+static void
+saw_times(KaRows *rows, KaAdvice *row)
+{
+	const KaView *v = rows->view;
+
+	KA_SAW(rows, row, KA_W_COMPACT_US, KA_W_RECLAIM_US, KA_W_SERVER_COMPACT_US, KA_W_SERVER_RECLAIM_US,
+		   KA_W_STALL_CHECKPOINTS, KA_W_CHECKPOINTER_COMPACT_US, KA_W_CHECKPOINTER_RECLAIM_US,
+		   KA_W_WALWRITER_COMPACT_US, KA_W_WALWRITER_RECLAIM_US, KA_W_BACKENDS_COMPACT_US, KA_W_BACKENDS_RECLAIM_US);
+	ka_observed_real(rows, row, "server_compact_pct", v->server_compact_pct);
+	ka_observed_real(rows, row, "server_stall_pct", v->server_stall_pct);
+	ka_observed_real(rows, row, "writers_compact_pct", v->writers_compact_pct);
+	if (v->server_compact_pct >= 0)
+		ka_limit(rows, row, KA_T_STALL_TIME_PCT);
+}
+
 /*
  * compaction.policy
  */
@@ -34,6 +64,8 @@ write_path_proven(const KaView *v)
 {
 	const KaFacts *f = v->facts;
 
+	if (v->writers_compact_pct >= KA_LIMIT(STALL_TIME_PCT))
+		return true;			/* measured, in processes that do little but write */
 	if (v->stall_share >= KA_LIMIT(STALL_SHARE))
 		return true;			/* they follow the checkpoints */
 	if (v->fallback_rate >= 0)
@@ -57,6 +89,20 @@ keep_stock(const KaView *v, KaRows *rows, KaSeverity severity)
 	saw_stalls(rows, row);
 }
 
+/* The probe has seen that others wait. */
+static void
+not_ours(const KaView *v, KaRows *rows)
+{
+	KaAdvice   *row = ka_row(rows, KA_OK, ka_sysctl_info[KA_KNOB_EXTFRAG_THRESHOLD].name);
+
+	ka_reason(rows, row, "%.1f direct compactions a second, but hardly any in this server: its processes spent %.0f ms of %.0f s in them (measured), so vm.extfrag_threshold would not make it faster; the view stalls shows who else waits.",
+			  v->stall_rate, ka_real(v->facts, KA_W_SERVER_COMPACT_US, 0) / 1000, v->seconds);
+	ka_set_knob(rows, row, KA_KNOB_EXTFRAG_THRESHOLD, KA_UNKNOWN);
+	saw_stalls(rows, row);
+	saw_times(rows, row);
+	ka_limit(rows, row, KA_T_STALL_POLICY);
+}
+
 void
 ka_rule_compaction_policy(const KaView *v, KaRows *rows)
 {
@@ -69,8 +115,15 @@ ka_rule_compaction_policy(const KaView *v, KaRows *rows)
 
 	if (v->large_folios != KA_YES)
 		return;
-	if (v->stall_rate < KA_LIMIT(STALL_POLICY) || v->thp_explains)
+	if (v->stall_rate < KA_LIMIT(STALL_POLICY) || (v->thp_explains && v->writers_compact_pct < KA_LIMIT(STALL_TIME_PCT)))
 	{
+		if (threshold >= 1000)
+			keep_stock(v, rows, KA_INFO);
+		return;
+	}
+	if (v->server_compact_pct >= 0 && v->server_compact_pct < KA_LIMIT(STALL_TIME_PCT))
+	{
+		not_ours(v, rows);
 		if (threshold >= 1000)
 			keep_stock(v, rows, KA_INFO);
 		return;
@@ -88,19 +141,21 @@ ka_rule_compaction_policy(const KaView *v, KaRows *rows)
 	}
 	else
 	{
-		ka_reason(rows, row, "%.1f times a second a request for a large block stalls in compaction, on a kernel whose %s writes in large blocks: vm.extfrag_threshold = 1000 %s%s%s.",
+		ka_reason(rows, row, "%.1f times a second a request for a large block stalls in compaction, on a kernel whose %s writes in large blocks: vm.extfrag_threshold = 1000 %s%s%s%s.",
 				  v->stall_rate, v->folio_filesystem,
 				  new_kernel ? "ends the compactions but not the reclaim of 7.0 and later, so a trial decides" :
 				  "lets such requests fall back to smaller blocks at once",
 				  proven ? "" : "; THP faults may have asked as well, look at thp_fault_fallback in /proc/vmstat",
 				  v->reserve ? "; reserve the pool of huge pages first and set this afterwards, since at 1000 a pool grows badly" :
 				  v->exhausted ? "; but there is no memory left to tune with" :
-				  "; keep vm.compaction_proactiveness above 0 with it");
+				  "; keep vm.compaction_proactiveness above 0 with it",
+				  measured_waits(v));
 		ka_set_knob(rows, row, KA_KNOB_EXTFRAG_THRESHOLD, ready ? 1000 : KA_UNKNOWN);
 		if (new_kernel && row && row->recommended)
 			ka_host_command(rows, row, "sysctl -w vm.extfrag_threshold=1000");	/* for the trial: not kept over a reboot */
 	}
 	saw_stalls(rows, row);
+	saw_times(rows, row);
 	ka_saw(rows, row, KA_KERNEL_RELEASE);
 	ka_observed_text(rows, row, "filesystem", v->folio_filesystem);
 	KA_SAW(rows, row, KA_FRAG_FREE_COSTLY, KA_FRAG_UNUSABLE_4, KA_SYSCTL_COMPACTION_PROACTIVENESS);
@@ -117,8 +172,8 @@ void
 ka_rule_compaction_percpu(const KaView *v, KaRows *rows)
 {
 	double		drains = ka_real(v->facts, KA_W_PCP_DRAINS, 0);
-	double		pages = drains > 0 && ka_known(v->facts, KA_W_PCP_DRAINED) ?
-		ka_real(v->facts, KA_W_PCP_DRAINED, 0) / drains : -1;
+	KaFact		drained = ka_known(v->facts, KA_W_PCP_DRAIN_ALL) ? KA_W_PCP_DRAIN_ALL : KA_W_PCP_DRAINED;
+	double		pages = drains > 0 && ka_known(v->facts, drained) ? ka_real(v->facts, drained, 0) / drains : -1;
 	bool		policy_first = v->large_folios == KA_YES && v->stall_rate >= KA_LIMIT(STALL_POLICY) &&
 		ka_int(v->facts, KA_SYSCTL_EXTFRAG_THRESHOLD) < 1000 && !v->thp_explains;
 	int64_t		now = ka_int(v->facts, KA_SYSCTL_PCP_HIGH_FRACTION);
@@ -128,6 +183,8 @@ ka_rule_compaction_percpu(const KaView *v, KaRows *rows)
 	if (v->kernel < ka_sysctl_info[KA_KNOB_PCP_HIGH_FRACTION].since || v->drain_rate < KA_LIMIT(DRAINS) ||
 		pages < KA_LIMIT(DRAIN_PAGES))
 		return;
+	if (v->server_stall_pct >= 0 && v->server_stall_pct < KA_LIMIT(STALL_TIME_PCT))
+		return;					/* measured: it costs others */
 
 	/* Lists of a zone hold zone / fraction; the kernel takes 8 and more. */
 	if (v->total > 0)
@@ -137,13 +194,15 @@ ka_rule_compaction_percpu(const KaView *v, KaRows *rows)
 	if (policy_first || v->exhausted)
 		fraction = KA_UNKNOWN;
 	row = ka_row(rows, KA_INFO, ka_sysctl_info[KA_KNOB_PCP_HIGH_FRACTION].name);
-	ka_reason(rows, row, "%.1f times a second the page lists of all CPUs are drained, %.0f pages each time: %s.",
+	ka_reason(rows, row, "%.1f times a second the page lists of all CPUs are drained, %.0f pages each time: %s%s.",
 			  v->drain_rate, pages,
 			  policy_first ? "set the compaction policy first and see what is left of it; lists of a fixed size would make each drain cheaper" :
 			  now > 0 ? "a larger fraction makes the lists smaller and each drain cheaper, at the price of more traffic on the zone locks: try it" :
-			  "lists of a fixed size make each drain cheaper, at the price of more traffic on the zone locks: try it");
+			  "lists of a fixed size make each drain cheaper, at the price of more traffic on the zone locks: try it",
+			  measured_waits(v));
 	ka_set_knob(rows, row, KA_KNOB_PCP_HIGH_FRACTION, fraction);
-	KA_SAW(rows, row, KA_W_PCP_DRAINS, KA_W_PCP_DRAINED, KA_W_PCP_AVG, KA_W_PCP_MAX);
+	KA_SAW(rows, row, KA_W_PCP_DRAINS, KA_W_PCP_DRAIN_ALL, KA_W_PCP_DRAINED, KA_W_PCP_AVG, KA_W_PCP_MAX);
+	saw_times(rows, row);
 	ka_observed_real(rows, row, "drains_per_s", v->drain_rate);
 	ka_observed_real(rows, row, "pages_per_drain", pages);
 	KA_LIMITS(rows, row, KA_T_DRAINS, KA_T_DRAIN_PAGES);
@@ -319,6 +378,7 @@ ka_rule_compaction_not_cause(const KaView *v, KaRows *rows)
 	const KaFacts *f = v->facts;
 	int64_t		stalls = ka_int(f, KA_W_COMPACT_STALL);
 	int64_t		reclaims = ka_int(f, KA_W_ALLOCSTALL);
+	bool		measured = v->server_stall_pct >= 0;
 	KaAdvice   *row;
 
 	if (v->dip < KA_LIMIT(DIP_PCT) || stalls == KA_UNKNOWN)
@@ -326,16 +386,23 @@ ka_rule_compaction_not_cause(const KaView *v, KaRows *rows)
 	/* The drain and whatever else waits for memory is not acquitted by these two counters. */
 	if (v->drain_rate >= KA_LIMIT(DRAINS) || v->pressure_pct >= KA_LIMIT(PRESSURE_FULL_PCT))
 		return;
+	/* Time is what counts where it is known: the counts are those of the whole machine. */
+	if (measured ? v->server_stall_pct >= KA_LIMIT(STALL_TIME_PCT) :
 	/* Without the window's length only a zero can be judged. */
-	if (v->seconds > 0 ? v->stall_rate >= KA_LIMIT(STALL_IDLE) || v->reclaim_rate >= KA_LIMIT(STALL_IDLE) :
+		v->seconds > 0 ? v->stall_rate >= KA_LIMIT(STALL_IDLE) || v->reclaim_rate >= KA_LIMIT(STALL_IDLE) :
 		stalls > 0 || reclaims > 0)
 		return;
 
 	row = ka_row(rows, KA_OK, "compaction");
-	ka_reason(rows, row, "Throughput falls by %.0f %% during checkpoints, but compaction is not the cause: %lld direct compactions and %s direct reclaims; %s.",
-			  v->dip, (long long) stalls,
-			  reclaims == KA_UNKNOWN ? "an unknown number of" : ka_printf(v->arena, "%lld", (long long) reclaims), what_moved(v));
+	ka_reason(rows, row, "Throughput falls by %.0f %% during checkpoints, but compaction is not the cause: %s; %s.",
+			  v->dip,
+			  measured ? ka_printf(v->arena, "this server's processes spent %.1f ms of %.0f s in direct compaction and direct reclaim (measured)",
+								   (ka_real(f, KA_W_SERVER_COMPACT_US, 0) + ka_real(f, KA_W_SERVER_RECLAIM_US, 0)) / 1000, v->seconds) :
+			  ka_printf(v->arena, "%lld direct compactions and %s direct reclaims", (long long) stalls,
+						reclaims == KA_UNKNOWN ? "an unknown number of" : ka_printf(v->arena, "%lld", (long long) reclaims)),
+			  what_moved(v));
 	saw_stalls(rows, row);
+	saw_times(rows, row);
 	KA_SAW(rows, row, KA_W_DIP, KA_W_TPS_IDLE, KA_W_TPS_CHECKPOINT, KA_W_UTIL, KA_W_LATENCY, KA_W_WRITE_MS,
 		   KA_W_SYNC_MS, KA_W_REQUESTED);
 	KA_LIMITS(rows, row, KA_T_DIP_PCT, KA_T_STALL_IDLE);

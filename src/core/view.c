@@ -342,6 +342,15 @@ rate(const KaView *v, KaFact counter)
 	return v->seconds > 0 && ka_known(v->facts, counter) ? ka_real(v->facts, counter, 0) / v->seconds : -1;
 }
 
+/* Of a counter of microseconds; -1: not known. */
+static double
+percent_of_time(const KaView *v, KaFact counter)
+{
+	double		us_per_s = rate(v, counter);
+
+	return us_per_s < 0 ? -1 : us_per_s / 1e4;
+}
+
 static void
 view_window(KaView *v)
 {
@@ -357,9 +366,16 @@ view_window(KaView *v)
 	v->reclaim_rate = rate(v, KA_W_ALLOCSTALL);
 	v->fallback_rate = rate(v, KA_W_THP_FALLBACK);
 	v->drain_rate = rate(v, KA_W_PCP_DRAINS);
-	v->pressure_pct = rate(v, KA_W_PRESSURE_FULL_US);
-	if (v->pressure_pct > 0)
-		v->pressure_pct /= 1e4; /* us a second -> % */
+	v->pressure_pct = percent_of_time(v, KA_W_PRESSURE_FULL_US);
+
+	/* One process that waits all the time is 100 %. */
+	v->server_compact_pct = percent_of_time(v, KA_W_SERVER_COMPACT_US);
+	v->server_stall_pct = percent_of_time(v, KA_W_SERVER_RECLAIM_US);
+	v->server_stall_pct = v->server_compact_pct < 0 || v->server_stall_pct < 0 ? -1 : v->server_compact_pct + v->server_stall_pct;
+	v->writers_compact_pct = -1;
+	if (inside_seconds > 0 && ka_known(f, KA_W_CHECKPOINTER_COMPACT_US) && ka_known(f, KA_W_WALWRITER_COMPACT_US))
+		v->writers_compact_pct = (ka_real(f, KA_W_CHECKPOINTER_COMPACT_US, 0) + ka_real(f, KA_W_WALWRITER_COMPACT_US, 0)) /
+			(inside_seconds * 1e4);
 
 	v->stall_share = -1;
 	if (stalls > 0 && inside >= 0 && inside_seconds > 0 && v->seconds > 0)

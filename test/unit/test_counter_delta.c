@@ -44,3 +44,41 @@ TEST(the_busier_of_two_devices)
 		CHECK_INT(ka_busy_delta(&before, &now), cases[i].busy);
 	}
 }
+
+/* What the lists lost, where somebody compacted or reclaimed; a drain of all where they lost half. */
+TEST(estimated_drains)
+{
+	static const struct
+	{
+		const char *what;
+		int64_t		pages[2],	/* before, now */
+					compactions[2],
+					reclaims[2];
+		int64_t		drains,
+					drained;
+	}			cases[] = {
+		{"nobody stalled", {5000, 100}, {7, 7}, {9, 9}, 0, 0},
+		{"a compaction", {5000, 4000}, {7, 8}, {9, 9}, 0, 1000},
+		{"a compaction, half of the lists", {5000, 2500}, {7, 8}, {9, 9}, 0, 2500},
+		{"a reclaim, half of the lists", {5000, 2500}, {7, 7}, {9, 11}, 1, 2500},
+		{"a reclaim, a little less", {5000, 2501}, {7, 7}, {9, 11}, 0, 2499},
+		{"filled up again", {5000, 5001}, {7, 8}, {9, 11}, 0, 0},
+		{"lists unknown", {KA_UNKNOWN, 1}, {7, 8}, {9, 11}, KA_UNKNOWN, KA_UNKNOWN},
+		{"lists unknown now", {5000, KA_UNKNOWN}, {7, 8}, {9, 11}, KA_UNKNOWN, KA_UNKNOWN},
+		{"compactions unknown", {5000, 1}, {7, KA_UNKNOWN}, {9, 11}, KA_UNKNOWN, KA_UNKNOWN},
+		{"reclaims were reset", {5000, 1}, {7, 8}, {9, 2}, KA_UNKNOWN, KA_UNKNOWN},
+	};
+
+	for (size_t i = 0; i < KA_LENGTH(cases); i++)
+	{
+		KaCounters	before = {.pcp_pages = cases[i].pages[0],.compact_stall = cases[i].compactions[0],.allocstall = cases[i].reclaims[0]};
+		KaCounters	now = {.pcp_pages = cases[i].pages[1],.compact_stall = cases[i].compactions[1],.allocstall = cases[i].reclaims[1]};
+		int64_t		drains,
+					drained;
+
+		NOTE("%s", cases[i].what);
+		ka_drain_estimate(&before, &now, &drains, &drained);
+		CHECK_INT(drains, cases[i].drains);
+		CHECK_INT(drained, cases[i].drained);
+	}
+}
