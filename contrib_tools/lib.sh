@@ -40,6 +40,11 @@ test	perl
 test	locales
 test	procps
 sanitize	valgrind
+probe	libbpf-dev
+probe	libcap-dev
+probe	clang
+probe	bpftool?
+probe	valgrind
 root	xfsprogs
 root	util-linux
 root	systemd
@@ -236,7 +241,8 @@ copy_tree() {
 			tar -C "$source" --null --no-recursion -T - -cf - | tar -C "$target" --no-same-owner -xf -
 	else
 		tar -C "$source" --exclude='*.o' --exclude='*.so' --exclude='*.bc' --exclude=./tmp_check \
-			--exclude=./results --exclude=./test/bin --exclude=./contrib_tools/kernel_advisord/build -cf - . | tar -C "$target" --no-same-owner -xf -
+			--exclude=./results --exclude=./test/bin --exclude=./contrib_tools/kernel_advisord/build \
+			--exclude=./contrib_tools/kernel_advisor_probe/build -cf - . | tar -C "$target" --no-same-owner -xf -
 	fi
 }
 

@@ -260,6 +260,7 @@ ka_probe_reading(const KaProbeFile *file, const KaProbeReading *before, KaProbeR
 	reading->good = true;
 	reading->generation = file->header.generation;
 	reading->heartbeat_ns = file->header.heartbeat_ns;
+	reading->interval_ms = file->header.interval_ms;
 	reading->server_pid = find_server(file, before ? before->server_pid : 0);
 	for (uint32 i = 0; i < file->header.ngroups; i++)
 		add_group(file, &file->groups[i], goes_on ? before->heartbeat_ns : 0, reading);
@@ -302,6 +303,19 @@ note_state(KaProbeState state, const char *problem)
 	noted_problem = problem;
 }
 
+/*
+ * Is there nothing newer than the reading before?  A probe that loses the CPU
+ * in the middle of its writing leaves the file unreadable for a while.  Its
+ * counters go on: what is new is in the next reading that succeeds.
+ */
+static bool
+still_good(const KaProbeReading *before, KaProbeState state)
+{
+	KaProbeHeader header = {.heartbeat_ns = before->heartbeat_ns,.interval_ms = before->interval_ms};
+
+	return state == KA_PROBE_REFUSED && before->good && !ka_probe_is_stale(&header, monotonic_ns());
+}
+
 void
 ka_probe_sample(const KaProbeReading *before, KaProbeReading *now)
 {
@@ -323,15 +337,18 @@ ka_probe_sample(const KaProbeReading *before, KaProbeReading *now)
 	}
 
 	state = read_file(&reader, copy);
+	if (still_good(before, state))
+	{
+		*now = *before;
+		return;
+	}
 	note_state(state, state == KA_PROBE_OK ? NULL : reader.problem);
 	if (state == KA_PROBE_OK)
 		ka_probe_reading(copy, before, now);
 	else
 	{
-		uint32		server_pid = before ? before->server_pid : 0;
-
 		memset(now, 0, sizeof(*now));
-		now->server_pid = server_pid;
+		now->server_pid = before->server_pid;
 	}
 
 	if (now->server_pid != 0)

@@ -24,6 +24,7 @@ typedef struct KaProbeReading
 	bool		good;			/* there is a probe, and it runs */
 	uint64		generation;		/* which start of the probe; others do not compare */
 	uint64		heartbeat_ns;	/* when these counters were published */
+	uint32		interval_ms;	/* how often they are */
 	int64		total[KA_NDELTAS];	/* PROBE and HIDDEN_PROBE of samples.def; KA_UNKNOWN */
 	uint32		server_pid;		/* the host's number of our postmaster; 0: not known (yet) */
 	KaStallTotal stalls[KA_NWHOS][KA_NSTALLS];
@@ -31,7 +32,7 @@ typedef struct KaProbeReading
 
 /*
  * In the sampler, at each sample: reads the file.  "before" is the reading
- * before, or NULL.  Logs a change of the probe's state that needs a person.
+ * before; all zeros at the first.  Logs a change of the probe's state that needs a person.
  */
 extern void ka_probe_sample(const KaProbeReading *before, KaProbeReading *now);
 

@@ -9,7 +9,8 @@
 #                                     waits for the lock of tests that change the kernel's settings, unless the
 #                                     caller holds it and says so with KA_KERNEL_HELD=1
 #
-# Not part of "all": it needs libbpf, clang and bpftool, and everything else works without.  From the top of the tree:
+# The top Makefile includes this file, and builds the probe on request only: it needs libbpf, clang and bpftool, and
+# everything else works without.  All of it also works without PostgreSQL, from the top of the tree:
 # `make -f contrib_tools/kernel_advisor_probe/module.mk probe`.
 
 PROBE = contrib_tools/kernel_advisor_probe
@@ -20,7 +21,8 @@ PROBE_CLANG ?= clang
 # Debian has it where only root looks.
 PROBE_BPFTOOL ?= $(or $(shell PATH="$$PATH:/usr/sbin:/sbin" command -v bpftool 2>/dev/null),bpftool)
 
-PROBE_PREFIX ?= /usr
+# Where it goes follows from the server's place, as for kernel_advisord.
+PROBE_PREFIX ?= $(if $(filter-out /usr/%,$(bindir)),$(patsubst %/,%,$(dir $(bindir))),$(if $(filter /usr/local/%,$(bindir)),/usr/local,/usr))
 PROBE_SBINDIR ?= $(PROBE_PREFIX)/sbin
 PROBE_MANDIR ?= $(PROBE_PREFIX)/share/man
 PROBE_SYSUSERSDIR ?= $(PROBE_PREFIX)/lib/sysusers.d
@@ -117,6 +119,7 @@ install-probe: probe
 	install -m 644 $(PROBE)/kernel_advisor_probe.sysusers '$(DESTDIR)$(PROBE_SYSUSERSDIR)/kernel_advisor_probe.conf'
 	install -m 644 $(PROBE)/kernel_advisor_probe.8 '$(DESTDIR)$(PROBE_MANDIR)/man8'
 
+uninstall: uninstall-probe
 uninstall-probe:
 	rm -f '$(DESTDIR)$(PROBE_SBINDIR)/kernel_advisor_probe' '$(DESTDIR)$(PROBE_UNITDIR)/kernel_advisor_probe.service' \
 		'$(DESTDIR)$(PROBE_SYSUSERSDIR)/kernel_advisor_probe.conf' '$(DESTDIR)$(PROBE_MANDIR)/man8/kernel_advisor_probe.8'

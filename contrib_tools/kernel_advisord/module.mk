@@ -27,7 +27,7 @@ ADVISORD_UNITDIR ?= $(if $(filter /usr,$(ADVISORD_PREFIX)),$(or $(shell $(PKG_CO
 
 .DEFAULT_GOAL := $(or $(.DEFAULT_GOAL),advisord)
 
-ifneq ($(filter-out clean distclean maintainer-clean clean-advisord unit unit-valgrind fuzz,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean distclean maintainer-clean clean-advisord unit unit-valgrind fuzz probe %-probe %-probe-valgrind,$(or $(MAKECMDGOALS),all)),)
 define advisord_need
 ifneq ($$(shell $(PKG_CONFIG) --exists $(1) && echo found),found)
 $$(error kernel_advisord: $(1) is missing: install $(2) (Debian, Ubuntu) or $(3) (Fedora, RHEL), and pkg-config)
