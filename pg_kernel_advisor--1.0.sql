@@ -402,6 +402,86 @@ ROWS 1;
 COMMENT ON FUNCTION kernel_advisor.rollback(bigint) IS 'take a change back: the value before it, and what the file for the next boot said';
 
 ----------------------------------------------------------------------
+-- What the reporter keeps
+----------------------------------------------------------------------
+
+-- A row of another server may have the same number, so a row is known by its number and its start, and
+-- no constraint says so: a subscriber merges the rows of several servers.
+CREATE TABLE kernel_advisor.checkpoint_history (
+	LIKE kernel_advisor.checkpoints,
+	recorded_at timestamptz NOT NULL);
+ALTER TABLE kernel_advisor.checkpoint_history
+	ALTER checkpoint_id SET NOT NULL,
+	ALTER started_at SET NOT NULL,
+	REPLICA IDENTITY FULL;
+CREATE INDEX checkpoint_history_started_at ON kernel_advisor.checkpoint_history (started_at, checkpoint_id);
+
+COMMENT ON TABLE kernel_advisor.checkpoint_history IS 'checkpoints and restartpoints, kept by the reporter for kernel_advisor.retention';
+COMMENT ON INDEX kernel_advisor.checkpoint_history_started_at IS 'for reports of a time range, and for pruning';
+
+CREATE TABLE kernel_advisor.advice_history (
+	at timestamptz NOT NULL,
+	event text NOT NULL CHECK (event IN ('appeared', 'changed', 'disappeared')),
+	rule text NOT NULL,
+	severity text NOT NULL,
+	subject text NOT NULL,
+	current text,
+	recommended text,
+	reason text,
+	evidence jsonb,
+	confidence text,
+	activation text,
+	command text);
+ALTER TABLE kernel_advisor.advice_history REPLICA IDENTITY FULL;
+CREATE INDEX advice_history_at ON kernel_advisor.advice_history (at);
+CREATE INDEX advice_history_rule ON kernel_advisor.advice_history (rule, subject, at);
+
+COMMENT ON TABLE kernel_advisor.advice_history IS 'when advice appeared, changed and disappeared, kept by the reporter for kernel_advisor.retention';
+COMMENT ON INDEX kernel_advisor.advice_history_at IS 'for reports of a time range, and for pruning';
+COMMENT ON INDEX kernel_advisor.advice_history_rule IS 'for what stands: the newest row of each rule and subject';
+COMMENT ON COLUMN kernel_advisor.advice_history.at IS 'when the reporter saw it';
+COMMENT ON COLUMN kernel_advisor.advice_history.event IS 'appeared, changed (severity or recommended value) or disappeared; of the last, the other columns are those of the row before where they are known';
+
+-- the same columns, the same words
+DO $$
+DECLARE
+	col record;
+BEGIN
+	FOR col IN
+		SELECT h.attrelid::pg_catalog.regclass AS history, h.attname,
+			CASE h.attname WHEN 'recorded_at' THEN 'when the reporter stored the row'
+				ELSE pg_catalog.col_description(v.attrelid, v.attnum) END AS comment
+		FROM pg_catalog.pg_attribute AS h
+			LEFT JOIN pg_catalog.pg_attribute AS v ON v.attname = h.attname AND v.attrelid =
+				CASE h.attrelid WHEN 'kernel_advisor.checkpoint_history'::pg_catalog.regclass
+					THEN 'kernel_advisor.checkpoints'::pg_catalog.regclass
+					ELSE 'kernel_advisor.advice'::pg_catalog.regclass END
+		WHERE h.attrelid IN ('kernel_advisor.checkpoint_history'::pg_catalog.regclass,
+				'kernel_advisor.advice_history'::pg_catalog.regclass)
+			AND h.attnum > 0 AND pg_catalog.col_description(h.attrelid, h.attnum) IS NULL
+	LOOP
+		EXECUTE pg_catalog.format('COMMENT ON COLUMN %s.%I IS %L', col.history, col.attname, col.comment);
+	END LOOP;
+END $$;
+
+-- A row that is there already is left out, so that a dump can be restored where the reporter has been.
+CREATE FUNCTION kernel_advisor.history_once()
+RETURNS trigger
+AS 'MODULE_PATHNAME', 'ka_history_once'
+LANGUAGE C VOLATILE;
+
+COMMENT ON FUNCTION kernel_advisor.history_once() IS 'trigger of the history tables: leaves out a row that is there already';
+
+CREATE TRIGGER once BEFORE INSERT ON kernel_advisor.checkpoint_history
+	FOR EACH ROW EXECUTE FUNCTION kernel_advisor.history_once('started_at', 'checkpoint_id');
+CREATE TRIGGER once BEFORE INSERT ON kernel_advisor.advice_history
+	FOR EACH ROW EXECUTE FUNCTION kernel_advisor.history_once('at', 'rule', 'subject');
+
+-- the rows are the user's: pg_dump takes them along
+SELECT pg_catalog.pg_extension_config_dump('kernel_advisor.checkpoint_history', '');
+SELECT pg_catalog.pg_extension_config_dump('kernel_advisor.advice_history', '');
+
+----------------------------------------------------------------------
 -- Who may do what: reading for pg_monitor; reset, apply and rollback for whoever is granted it
 ----------------------------------------------------------------------
 
@@ -412,7 +492,8 @@ REVOKE ALL ON TYPE kernel_advisor.change FROM PUBLIC;
 GRANT USAGE ON SCHEMA kernel_advisor TO pg_monitor;
 GRANT SELECT ON kernel_advisor.samples, kernel_advisor.checkpoints,
 	kernel_advisor.stalls, kernel_advisor.backend_stalls,
-	kernel_advisor.status, kernel_advisor.advice, kernel_advisor.changes TO pg_monitor;
+	kernel_advisor.status, kernel_advisor.advice, kernel_advisor.changes,
+	kernel_advisor.checkpoint_history, kernel_advisor.advice_history TO pg_monitor;
 GRANT EXECUTE ON FUNCTION kernel_advisor.samples(), kernel_advisor.checkpoints(),
 	kernel_advisor.stalls(), kernel_advisor.backend_stalls(),
 	kernel_advisor.status(), kernel_advisor.facts(), kernel_advisor.advise(jsonb),

@@ -23,14 +23,15 @@ objects AS (
   UNION ALL
   SELECT 'function', oid::regprocedure::text, oid FROM pg_proc WHERE pronamespace = 'kernel_advisor'::regnamespace
   UNION ALL
-  SELECT 'view', oid::regclass::text, oid FROM pg_class WHERE relnamespace = 'kernel_advisor'::regnamespace AND relkind = 'v'
+  SELECT CASE relkind WHEN 'v' THEN 'view' ELSE 'table' END, oid::regclass::text, oid
+  FROM pg_class WHERE relnamespace = 'kernel_advisor'::regnamespace AND relkind IN ('v', 'r')
 ), held AS (
   SELECT kind, object, role,
          CASE kind WHEN 'schema' THEN has_schema_privilege(role, oid, 'USAGE')
                    WHEN 'function' THEN has_function_privilege(role, oid, 'EXECUTE')
                    ELSE has_table_privilege(role, oid, 'SELECT') END AS may,
          kind = 'schema' AND has_schema_privilege(role, oid, 'CREATE')
-           OR kind = 'view' AND has_table_privilege(role, oid, 'INSERT, UPDATE, DELETE, TRUNCATE') AS may_write
+           OR kind IN ('view', 'table') AND has_table_privilege(role, oid, 'INSERT, UPDATE, DELETE, TRUNCATE') AS may_write
   FROM roles CROSS JOIN objects
 )
 SELECT kind, object,
@@ -84,15 +85,15 @@ WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
   AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'pg_kernel_advisor')
   AND d.classid IN ('pg_proc'::regclass, 'pg_class'::regclass, 'pg_namespace'::regclass)
   AND obj_description(d.objid, d.classid::regclass::text) IS NULL;
-SELECT attrelid::regclass AS view, attname AS without_comment
+SELECT attrelid::regclass AS relation, attname AS without_comment
 FROM pg_attribute
-WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'kernel_advisor'::regnamespace AND relkind = 'v')
+WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'kernel_advisor'::regnamespace AND relkind IN ('v', 'r'))
   AND attnum > 0 AND col_description(attrelid, attnum) IS NULL;
 
 -- the contract that others rely on: names and order of the columns
-SELECT attrelid::regclass AS view, string_agg(attname, ', ' ORDER BY attnum) AS columns
+SELECT attrelid::regclass AS relation, string_agg(attname, ', ' ORDER BY attnum) AS columns
 FROM pg_attribute
-WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'kernel_advisor'::regnamespace AND relkind = 'v')
+WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'kernel_advisor'::regnamespace AND relkind IN ('v', 'r'))
   AND attnum > 0
 GROUP BY attrelid ORDER BY attrelid::regclass::text COLLATE "C";
 
