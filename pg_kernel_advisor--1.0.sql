@@ -144,7 +144,53 @@ COMMENT ON COLUMN kernel_advisor.checkpoints.tps_during IS 'transactions per sec
 COMMENT ON COLUMN kernel_advisor.checkpoints.dip_pct IS '100 * (1 - tps_during / tps_before)';
 COMMENT ON COLUMN kernel_advisor.checkpoints.source IS 'hook: the server''s own checkpoint figures; statistics: cumulative counters only';
 
--- deltas over a sample, and their sums over a checkpoint
+CREATE FUNCTION kernel_advisor.counters(
+	OUT during text,
+	OUT since timestamptz,
+	OUT samples bigint,
+	OUT sampled_ms double precision,
+	OUT transactions bigint,
+	OUT wal_bytes bigint,
+	OUT compact_stall bigint,
+	OUT compact_fail bigint,
+	OUT compact_success bigint,
+	OUT compact_migrate_scanned bigint,
+	OUT compact_free_scanned bigint,
+	OUT compact_daemon_wake bigint,
+	OUT allocstall bigint,
+	OUT thp_fault_alloc bigint,
+	OUT thp_fault_fallback bigint,
+	OUT thp_file_alloc bigint,
+	OUT pressure_some_us bigint,
+	OUT pressure_full_us bigint,
+	OUT write_ios bigint,
+	OUT write_merges bigint,
+	OUT write_bytes bigint,
+	OUT pcp_drains bigint,
+	OUT pcp_drained_pages bigint,
+	OUT direct_compact_us bigint,
+	OUT direct_reclaim_us bigint,
+	OUT server_compact_us bigint,
+	OUT server_reclaim_us bigint,
+	OUT pcp_drains_estimate bigint,
+	OUT pcp_drained_pages_estimate bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'ka_counters'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE
+ROWS 2;
+
+COMMENT ON FUNCTION kernel_advisor.counters() IS 'the sums of all samples since the server started; use the view of the same name';
+
+CREATE VIEW kernel_advisor.counters AS
+	SELECT * FROM kernel_advisor.counters();
+
+COMMENT ON VIEW kernel_advisor.counters IS 'the sums of all samples since the server started, in checkpoints and outside of them: they only grow, for monitoring';
+COMMENT ON COLUMN kernel_advisor.counters.during IS 'checkpoint: samples while one ran; idle: the others';
+COMMENT ON COLUMN kernel_advisor.counters.since IS 'when the sums were 0: the start of the server, or its restart after a crash';
+COMMENT ON COLUMN kernel_advisor.counters.samples IS 'samples';
+COMMENT ON COLUMN kernel_advisor.counters.sampled_ms IS 'time covered by them (ms)';
+
+-- deltas over a sample, and their sums over a checkpoint and since the start
 DO $$
 DECLARE
 	delta record;
@@ -178,6 +224,7 @@ BEGIN
 	LOOP
 		EXECUTE pg_catalog.format('COMMENT ON COLUMN kernel_advisor.samples.%I IS %L', delta.column1, delta.column2);
 		EXECUTE pg_catalog.format('COMMENT ON COLUMN kernel_advisor.checkpoints.%I IS %L', delta.column1, delta.column2);
+		EXECUTE pg_catalog.format('COMMENT ON COLUMN kernel_advisor.counters.%I IS %L', delta.column1, delta.column2);
 	END LOOP;
 END $$;
 
@@ -490,11 +537,11 @@ REVOKE ALL ON ALL TABLES IN SCHEMA kernel_advisor FROM PUBLIC;
 REVOKE ALL ON TYPE kernel_advisor.change FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA kernel_advisor TO pg_monitor;
-GRANT SELECT ON kernel_advisor.samples, kernel_advisor.checkpoints,
+GRANT SELECT ON kernel_advisor.samples, kernel_advisor.checkpoints, kernel_advisor.counters,
 	kernel_advisor.stalls, kernel_advisor.backend_stalls,
 	kernel_advisor.status, kernel_advisor.advice, kernel_advisor.changes,
 	kernel_advisor.checkpoint_history, kernel_advisor.advice_history TO pg_monitor;
-GRANT EXECUTE ON FUNCTION kernel_advisor.samples(), kernel_advisor.checkpoints(),
+GRANT EXECUTE ON FUNCTION kernel_advisor.samples(), kernel_advisor.checkpoints(), kernel_advisor.counters(),
 	kernel_advisor.stalls(), kernel_advisor.backend_stalls(),
 	kernel_advisor.status(), kernel_advisor.facts(), kernel_advisor.advise(jsonb),
 	kernel_advisor.changes() TO pg_monitor;

@@ -136,7 +136,7 @@ load(FILE *file, HistoryHeader *header)
 			return "it is truncated";
 		if (!sample_valid(&buffer.samples[0]))
 			return "it is damaged";
-		ka_ring_append_sample(&buffer.samples[0]);
+		ka_ring_restore_sample(&buffer.samples[0]);
 	}
 	for (uint64 i = 0; i < trailer.ncheckpoints; i++)
 	{

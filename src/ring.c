@@ -40,6 +40,7 @@ const char *const ka_gauge_name[KA_NGAUGES] = {
 #include "samples.def"
 };
 
+const char *const ka_during_name[KA_NDURING] = {"idle", "checkpoint"};
 const char *const ka_phase_name[] = {"idle", "write", "sync", "finish"};
 const char *const ka_kind_name[] = {NULL, "timed", "wal", "requested", "shutdown", "end_of_recovery"};
 const char *const ka_source_name[] = {"hook", "statistics"};
@@ -130,6 +131,8 @@ shared_startup(void)
 		ka_shared->changes_lock = &GetNamedLWLockTranche(TRANCHE)[1].lock;
 		ka_shared->incarnation = GetCurrentTimestamp();
 		ka_shared->sampler_accepted = accepted;
+		for (int i = 0; i < KA_NDURING * KA_NDELTAS; i++)
+			ka_shared->counted[i / KA_NDELTAS].delta[i % KA_NDELTAS] = KA_UNKNOWN;
 		ring_init(&ka_shared->sample_ring, 7, sizeof(KaSample), &offset);
 		ring_init(&ka_shared->checkpoint_ring, 1, sizeof(KaCheckpointRow), &offset);
 	}
@@ -247,15 +250,14 @@ ring_copy(const KaRing *ring, uint64 from, char *out, int max, uint64 *next)
 	return copied;
 }
 
+/* Caller holds the lock. */
 static void
 ring_append(KaRing *ring, const void *slot)
 {
-	ring_lock(LW_EXCLUSIVE);
 	if (ring->head - ring->tail == ring->slots)
 		ring->tail++;
 	memcpy(ring_slot(ring, ring->head), slot, ring->slot_size);
 	ring->head++;
-	ring_unlock();
 }
 
 static uint64
@@ -295,16 +297,56 @@ ka_ring_checkpoints_end(uint64 *filled)
 	return ring_end(&ka_shared->checkpoint_ring, filled);
 }
 
+/* Caller holds the lock. */
+static void
+count_sample(const KaSample *sample)
+{
+	KaCounted  *counted = &ka_shared->counted[sample->checkpoint_id == KA_UNKNOWN ? KA_DURING_IDLE : KA_DURING_CHECKPOINT];
+
+	counted->samples++;
+	counted->sampled_us += sample->interval_us;
+	for (int i = 0; i < KA_NDELTAS; i++)
+	{
+		if (sample->delta[i] == KA_UNKNOWN)
+			continue;
+		if (counted->delta[i] == KA_UNKNOWN)
+			counted->delta[i] = 0;
+		counted->delta[i] += sample->delta[i];
+	}
+}
+
 void
 ka_ring_append_sample(const KaSample *sample)
 {
+	ring_lock(LW_EXCLUSIVE);
 	ring_append(&ka_shared->sample_ring, sample);
+	count_sample(sample);
+	ring_unlock();
+}
+
+void
+ka_ring_restore_sample(const KaSample *sample)
+{
+	ring_lock(LW_EXCLUSIVE);
+	ring_append(&ka_shared->sample_ring, sample);
+	ring_unlock();
+}
+
+TimestampTz
+ka_ring_counted(KaCounted counted[KA_NDURING])
+{
+	ring_lock(LW_SHARED);
+	memcpy(counted, ka_shared->counted, sizeof(ka_shared->counted));
+	ring_unlock();
+	return ka_shared->incarnation;
 }
 
 void
 ka_ring_append_checkpoint(const KaCheckpointRow *row)
 {
+	ring_lock(LW_EXCLUSIVE);
 	ring_append(&ka_shared->checkpoint_ring, row);
+	ring_unlock();
 }
 
 void

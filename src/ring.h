@@ -154,6 +154,25 @@ typedef struct KaCheckpointRow
 	KaStalls	stalls;			/* sums over its samples */
 } KaCheckpointRow;
 
+/*
+ * What the samples add up to since the server started: it only grows, whatever
+ * leaves the ring.  Readers take the difference of two of them.
+ */
+typedef struct KaCounted
+{
+	int64		samples;
+	int64		sampled_us;		/* µs covered by them */
+	int64		delta[KA_NDELTAS];	/* of the samples in which it was known; KA_UNKNOWN: in none */
+} KaCounted;
+
+typedef enum KaDuring
+{
+	KA_DURING_IDLE,				/* samples outside of checkpoints */
+	KA_DURING_CHECKPOINT,
+	KA_NDURING
+} KaDuring;
+
+extern const char *const ka_during_name[KA_NDURING];
 extern const char *const ka_delta_name[KA_NDELTAS];
 extern const char *const ka_gauge_name[KA_NGAUGES];
 extern const char *const ka_phase_name[];
@@ -173,6 +192,9 @@ extern bool ka_shared_available(void);
  */
 extern int	ka_ring_copy_samples(uint64 from, KaSample *out, int max, uint64 *next);
 extern int	ka_ring_copy_checkpoints(uint64 from, KaCheckpointRow *out, int max, uint64 *next);
+
+/* The sums, and since when; both rows are of the same moment. */
+extern TimestampTz ka_ring_counted(KaCounted counted[KA_NDURING]);
 
 /* The position after the newest slot, and how many slots are filled now. */
 extern uint64 ka_ring_samples_end(uint64 *filled);

@@ -6,7 +6,7 @@
  *
  *	mutex	(spinlock) what the checkpointer, the sampler and status() exchange:
  *			a few assignments under it, never a call.
- *	lock	(LWLock) both rings.  Held for the copy of at most KA_RING_CHUNK
+ *	lock	(LWLock) both rings and the sums.  Held for the copy of at most KA_RING_CHUNK
  *			slots; nobody takes another lock under it.
  *	changes_lock	(LWLock) the file of the change log, from reading it to
  *			renaming a new one (changes.c).
@@ -76,6 +76,7 @@ typedef struct KaShared
 	uint32		probe_server_pid;	/* the postmaster's number on the host, as the probe counts; 0: not known */
 
 	uint64		resets;			/* from here on under "lock" */
+	KaCounted	counted[KA_NDURING];	/* reset() leaves them */
 	KaRing		sample_ring;
 	KaRing		checkpoint_ring;
 } KaShared;
@@ -92,7 +93,8 @@ extern void ka_shared_require(void);
 extern void ka_sampler_wake(void);
 
 /* ring.c: writing */
-extern void ka_ring_append_sample(const KaSample *sample);
+extern void ka_ring_append_sample(const KaSample *sample);	/* and counts it */
+extern void ka_ring_restore_sample(const KaSample *sample); /* of an earlier start: not counted */
 extern void ka_ring_append_checkpoint(const KaCheckpointRow *row);
 extern void ka_ring_change_checkpoint(uint64 position, const KaCheckpointRow *row);
 extern void ka_ring_set_phases(const KaCheckpointRow *row);

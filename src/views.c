@@ -1,5 +1,5 @@
 /*
- * views.c: the rings as rows, and reset().
+ * views.c: the rings and the sums of their samples as rows, and reset().
  *
  * A call returns what was there when it began: it stops at the position that
  * was the end then.  Slots are copied in chunks into memory of the call and
@@ -22,6 +22,7 @@
 
 PG_FUNCTION_INFO_V1(ka_samples);
 PG_FUNCTION_INFO_V1(ka_checkpoints);
+PG_FUNCTION_INFO_V1(ka_counters);
 PG_FUNCTION_INFO_V1(ka_reset);
 
 #define SAMPLE_COLS (4 + KA_NSHOWN_DELTAS + KA_NGAUGES)
@@ -191,6 +192,32 @@ Datum
 ka_checkpoints(PG_FUNCTION_ARGS)
 {
 	put_view(fcinfo, &checkpoints_view);
+	return (Datum) 0;
+}
+
+/* The sums of the samples since the server started: a row for those in checkpoints, one for the others. */
+Datum
+ka_counters(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	RowBuilder	row = {0};
+	KaCounted	counted[KA_NDURING];
+	TimestampTz since;
+
+	ka_shared_require();
+	InitMaterializedSRF(fcinfo, 0);
+
+	since = ka_ring_counted(counted);
+	for (int during = 0; during < KA_NDURING; during++)
+	{
+		put_text(&row, ka_during_name[during]);
+		put(&row, true, TimestampTzGetDatum(since));
+		put_int64(&row, counted[during].samples);
+		put_float8(&row, counted[during].sampled_us / 1000.0);
+		for (int i = 0; i < (int) KA_NSHOWN_DELTAS; i++)
+			put_int64(&row, counted[during].delta[i]);
+		put_row(&row, result);
+	}
 	return (Datum) 0;
 }
 

@@ -33,6 +33,24 @@ sub samples_are_sound
 	return;
 }
 
+# The counters are the sums of the samples since the server started.  A sample may come in between: then once more.
+sub counters_agree
+{
+	my ($what) = @_;
+	my $agree = qq{
+		SELECT count(*) = 2 AND bool_and((c.samples, round(c.sampled_ms::numeric, 2), c.wal_bytes, c.compact_stall, c.thp_fault_alloc)
+			IS NOT DISTINCT FROM (s.samples, round(s.sampled_ms::numeric, 2), s.wal_bytes, s.compact_stall, s.thp_fault_alloc))
+		FROM kernel_advisor.counters c
+		JOIN (SELECT CASE WHEN checkpoint_id IS NULL THEN 'idle' ELSE 'checkpoint' END AS during, count(*) AS samples,
+				sum(interval_ms) AS sampled_ms, sum(wal_bytes) AS wal_bytes, sum(compact_stall) AS compact_stall,
+				sum(thp_fault_alloc) AS thp_fault_alloc
+			FROM kernel_advisor.samples WHERE at > (SELECT max(since) FROM kernel_advisor.counters) GROUP BY 1) s USING (during)};
+
+	wait_for($node, $agree);
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM kernel_advisor.counters WHERE samples > 0 AND sampled_ms > 0'), '2',
+		"counters are the sums of the samples $what");
+}
+
 # Two checkpoints, one of them long enough for many samples.
 wait_for($node, q{SELECT count(*) >= 5 FROM kernel_advisor.samples});
 $node->safe_psql('postgres', 'CREATE TABLE t AS SELECT generate_series(1, 100000) a; CHECKPOINT');
@@ -72,6 +90,7 @@ cmp_ok($node->safe_psql('postgres', q{
 	SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY interval_ms) FROM kernel_advisor.samples WHERE phase = 'write'}),
 	'<', 95, 'samples are closer together while a checkpoint runs');
 samples_are_sound('after checkpoints');
+counters_agree('since the start');
 
 # Intervals act on reload.
 $node->append_conf('postgresql.conf', "kernel_advisor.sample_interval = '1h'");
@@ -133,11 +152,16 @@ is($node->safe_psql('postgres', q{SELECT count(*) FROM (SELECT checkpoint_id FRO
 	'0', 'no checkpoint_id is given out twice');
 wait_for($node, "SELECT count(*) >= 3 FROM kernel_advisor.samples WHERE at > '$saved'::timestamptz + interval '1 s'");
 samples_are_sound('after a crash');
+$node->safe_psql('postgres', 'CREATE TABLE after_crash AS SELECT generate_series(1, 100000) a; CHECKPOINT');
+is($node->safe_psql('postgres', "SELECT bool_and(since > '$saved') FROM kernel_advisor.counters"), 't', 'counters begin anew after a crash');
+counters_agree('since the crash');
+my $counted = $node->safe_psql('postgres', 'SELECT sum(samples) FROM kernel_advisor.counters');
 
 # reset() forgets, also what is on disk.
 $node->safe_psql('postgres', 'SELECT kernel_advisor.reset()');
 is($node->safe_psql('postgres', "SELECT count(*) FROM kernel_advisor.samples WHERE at <= '$saved'"), '0', 'reset forgets samples');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM kernel_advisor.checkpoints'), '0', 'reset forgets checkpoints');
+cmp_ok($node->safe_psql('postgres', 'SELECT sum(samples) FROM kernel_advisor.counters'), '>=', $counted, 'reset leaves the counters');
 
 wait_for($node, q{SELECT count(*) >= 3 FROM kernel_advisor.samples});
 
