@@ -147,6 +147,7 @@ COMMENT ON COLUMN kernel_advisor.checkpoints.source IS 'hook: the server''s own 
 CREATE FUNCTION kernel_advisor.counters(
 	OUT during text,
 	OUT since timestamptz,
+	OUT until timestamptz,
 	OUT samples bigint,
 	OUT sampled_ms double precision,
 	OUT transactions bigint,
@@ -187,6 +188,7 @@ CREATE VIEW kernel_advisor.counters AS
 COMMENT ON VIEW kernel_advisor.counters IS 'the sums of all samples since the server started, in checkpoints and outside of them: they only grow, for monitoring';
 COMMENT ON COLUMN kernel_advisor.counters.during IS 'checkpoint: samples while one ran; idle: the others';
 COMMENT ON COLUMN kernel_advisor.counters.since IS 'when the sums were 0: the start of the server, or its restart after a crash';
+COMMENT ON COLUMN kernel_advisor.counters.until IS 'end of the newest sample, NULL before the first';
 COMMENT ON COLUMN kernel_advisor.counters.samples IS 'samples';
 COMMENT ON COLUMN kernel_advisor.counters.sampled_ms IS 'time covered by them (ms)';
 

@@ -305,6 +305,7 @@ count_sample(const KaSample *sample)
 
 	counted->samples++;
 	counted->sampled_us += sample->interval_us;
+	counted->until = sample->at;
 	for (int i = 0; i < KA_NDELTAS; i++)
 	{
 		if (sample->delta[i] == KA_UNKNOWN)

@@ -162,6 +162,7 @@ typedef struct KaCounted
 {
 	int64		samples;
 	int64		sampled_us;		/* µs covered by them */
+	TimestampTz until;			/* end of the newest; 0: none */
 	int64		delta[KA_NDELTAS];	/* of the samples in which it was known; KA_UNKNOWN: in none */
 } KaCounted;
 

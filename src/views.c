@@ -212,6 +212,7 @@ ka_counters(PG_FUNCTION_ARGS)
 	{
 		put_text(&row, ka_during_name[during]);
 		put(&row, true, TimestampTzGetDatum(since));
+		put(&row, counted[during].until != 0, TimestampTzGetDatum(counted[during].until));
 		put_int64(&row, counted[during].samples);
 		put_float8(&row, counted[during].sampled_us / 1000.0);
 		for (int i = 0; i < (int) KA_NSHOWN_DELTAS; i++)
