@@ -531,19 +531,132 @@ SELECT pg_catalog.pg_extension_config_dump('kernel_advisor.checkpoint_history', 
 SELECT pg_catalog.pg_extension_config_dump('kernel_advisor.advice_history', '');
 
 ----------------------------------------------------------------------
--- Who may do what: reading for pg_monitor; reset, apply and rollback for whoever is granted it
+-- Trials: two values in turns on the live system
+----------------------------------------------------------------------
+
+CREATE TYPE kernel_advisor.trial_run AS (
+	trial_id bigint,
+	started_at timestamptz,
+	ended_at timestamptz,
+	who text,
+	subject text,
+	old text,
+	value text,
+	block interval,
+	pairs integer,
+	pairs_done integer,
+	pairs_dropped integer,
+	state text,
+	until timestamptz,
+	verdict text,
+	ratio double precision,
+	ratio_low double precision,
+	ratio_high double precision,
+	detail text,
+	hint text);
+
+COMMENT ON TYPE kernel_advisor.trial_run IS 'one trial of a kernel setting: a row of the view trials';
+
+CREATE FUNCTION kernel_advisor.trials()
+RETURNS SETOF kernel_advisor.trial_run
+AS 'MODULE_PATHNAME', 'ka_trials_sql'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION kernel_advisor.trials() IS 'the newest trials; use the view of the same name';
+
+CREATE VIEW kernel_advisor.trials AS
+	SELECT * FROM kernel_advisor.trials();
+
+COMMENT ON VIEW kernel_advisor.trials IS 'trials of kernel settings, oldest first: how far, and what came of the throughput';
+COMMENT ON COLUMN kernel_advisor.trials.trial_id IS 'number of the trial';
+COMMENT ON COLUMN kernel_advisor.trials.started_at IS 'start';
+COMMENT ON COLUMN kernel_advisor.trials.ended_at IS 'when the old value was back; NULL: not yet';
+COMMENT ON COLUMN kernel_advisor.trials.who IS 'the session''s role';
+COMMENT ON COLUMN kernel_advisor.trials.subject IS 'kernel knob';
+COMMENT ON COLUMN kernel_advisor.trials.old IS 'its value before, and afterwards';
+COMMENT ON COLUMN kernel_advisor.trials.value IS 'the other value';
+COMMENT ON COLUMN kernel_advisor.trials.block IS 'length of a block with one value; its first quarter (1 s to 30 s) is thrown away';
+COMMENT ON COLUMN kernel_advisor.trials.pairs IS 'pairs of blocks asked for';
+COMMENT ON COLUMN kernel_advisor.trials.pairs_done IS 'pairs that count';
+COMMENT ON COLUMN kernel_advisor.trials.pairs_dropped IS 'pairs with a checkpoint in one of the blocks only, or without samples; made again';
+COMMENT ON COLUMN kernel_advisor.trials.state IS 'running, finished, stopped, failed, interrupted; or restoring: the old value is not back yet';
+COMMENT ON COLUMN kernel_advisor.trials.until IS 'when it will have ended if no more pairs are dropped';
+COMMENT ON COLUMN kernel_advisor.trials.verdict IS 'of the throughput: better, worse, no difference seen or not enough data';
+COMMENT ON COLUMN kernel_advisor.trials.ratio IS 'throughput with the other value / with the old one';
+COMMENT ON COLUMN kernel_advisor.trials.ratio_low IS 'lower end of its 95 % confidence interval';
+COMMENT ON COLUMN kernel_advisor.trials.ratio_high IS 'upper end of its 95 % confidence interval';
+COMMENT ON COLUMN kernel_advisor.trials.detail IS 'why it ended, in words';
+COMMENT ON COLUMN kernel_advisor.trials.hint IS 'what to do about it, NULL when nothing';
+
+CREATE FUNCTION kernel_advisor.trial_results(
+	OUT trial_id bigint,
+	OUT measure text,
+	OUT unit text,
+	OUT better text,
+	OUT pairs integer,
+	OUT old_median double precision,
+	OUT new_median double precision,
+	OUT ratio double precision,
+	OUT ratio_low double precision,
+	OUT ratio_high double precision,
+	OUT verdict text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'ka_trial_results_sql'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION kernel_advisor.trial_results() IS 'what the trials measured; use the view of the same name';
+
+CREATE VIEW kernel_advisor.trial_results AS
+	SELECT * FROM kernel_advisor.trial_results();
+
+COMMENT ON VIEW kernel_advisor.trial_results IS 'what the trials measured, a row for each trial and measure';
+COMMENT ON COLUMN kernel_advisor.trial_results.trial_id IS 'number of the trial';
+COMMENT ON COLUMN kernel_advisor.trial_results.measure IS 'what was measured in each block';
+COMMENT ON COLUMN kernel_advisor.trial_results.unit IS 'unit of the medians';
+COMMENT ON COLUMN kernel_advisor.trial_results.better IS 'higher or lower';
+COMMENT ON COLUMN kernel_advisor.trial_results.pairs IS 'pairs in which both blocks have the measure';
+COMMENT ON COLUMN kernel_advisor.trial_results.old_median IS 'median over the blocks with the old value';
+COMMENT ON COLUMN kernel_advisor.trial_results.new_median IS 'median over the blocks with the other value';
+COMMENT ON COLUMN kernel_advisor.trial_results.ratio IS 'other value / old value, over the pairs (Hodges-Lehmann)';
+COMMENT ON COLUMN kernel_advisor.trial_results.ratio_low IS 'lower end of its 95 % confidence interval; NULL with fewer than 6 pairs';
+COMMENT ON COLUMN kernel_advisor.trial_results.ratio_high IS 'upper end of its 95 % confidence interval; NULL with fewer than 6 pairs';
+COMMENT ON COLUMN kernel_advisor.trial_results.verdict IS 'better, worse, no difference seen or not enough data';
+
+CREATE FUNCTION kernel_advisor.trial(
+	subject text,
+	value text,
+	block interval DEFAULT '30 s',
+	pairs integer DEFAULT 20)
+RETURNS SETOF kernel_advisor.trial_run
+AS 'MODULE_PATHNAME', 'ka_trial_sql'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE
+ROWS 1;
+
+COMMENT ON FUNCTION kernel_advisor.trial(text, text, interval, integer) IS 'start a trial of a kernel setting: its value now and another one in turns, measured, and the old value back; returns at once';
+
+CREATE FUNCTION kernel_advisor.trial_stop()
+RETURNS SETOF kernel_advisor.trial_run
+AS 'MODULE_PATHNAME', 'ka_trial_stop_sql'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE
+ROWS 1;
+
+COMMENT ON FUNCTION kernel_advisor.trial_stop() IS 'end the trial that is running; returns when the old value is back';
+
+----------------------------------------------------------------------
+-- Who may do what: reading for pg_monitor; reset, apply, rollback and trial for whoever is granted it
 ----------------------------------------------------------------------
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA kernel_advisor FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA kernel_advisor FROM PUBLIC;
-REVOKE ALL ON TYPE kernel_advisor.change FROM PUBLIC;
+REVOKE ALL ON TYPE kernel_advisor.change, kernel_advisor.trial_run FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA kernel_advisor TO pg_monitor;
 GRANT SELECT ON kernel_advisor.samples, kernel_advisor.checkpoints, kernel_advisor.counters,
 	kernel_advisor.stalls, kernel_advisor.backend_stalls,
 	kernel_advisor.status, kernel_advisor.advice, kernel_advisor.changes,
-	kernel_advisor.checkpoint_history, kernel_advisor.advice_history TO pg_monitor;
+	kernel_advisor.checkpoint_history, kernel_advisor.advice_history,
+	kernel_advisor.trials, kernel_advisor.trial_results TO pg_monitor;
 GRANT EXECUTE ON FUNCTION kernel_advisor.samples(), kernel_advisor.checkpoints(), kernel_advisor.counters(),
 	kernel_advisor.stalls(), kernel_advisor.backend_stalls(),
 	kernel_advisor.status(), kernel_advisor.facts(), kernel_advisor.advise(jsonb),
-	kernel_advisor.changes() TO pg_monitor;
+	kernel_advisor.changes(), kernel_advisor.trials(), kernel_advisor.trial_results() TO pg_monitor;

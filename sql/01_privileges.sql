@@ -7,7 +7,8 @@ CREATE ROLE regress_ka_nobody;
 CREATE ROLE regress_ka_monitor IN ROLE pg_monitor;
 CREATE ROLE regress_ka_operator IN ROLE pg_monitor;
 GRANT EXECUTE ON FUNCTION kernel_advisor.reset(), kernel_advisor.apply(text, text, boolean, boolean),
-  kernel_advisor.apply(text[], boolean, boolean), kernel_advisor.rollback(bigint) TO regress_ka_operator;
+  kernel_advisor.apply(text[], boolean, boolean), kernel_advisor.rollback(bigint),
+  kernel_advisor.trial(text, text, interval, integer), kernel_advisor.trial_stop() TO regress_ka_operator;
 
 -- nothing but what is listed here belongs to the extension (17 lists row types as well)
 SELECT pg_describe_object(classid, objid, 0) AS object
@@ -55,6 +56,10 @@ SELECT count(*) FROM kernel_advisor.changes;
 SELECT * FROM kernel_advisor.apply('vm.swappiness', '1');
 SELECT * FROM kernel_advisor.apply(ARRAY['vm.swappiness']);
 SELECT * FROM kernel_advisor.rollback(1);
+SELECT count(*) FROM kernel_advisor.trials;
+SELECT count(*) FROM kernel_advisor.trial_results;
+SELECT * FROM kernel_advisor.trial('vm.swappiness', '1');
+SELECT * FROM kernel_advisor.trial_stop();
 RESET ROLE;
 
 SET ROLE regress_ka_monitor;
@@ -67,6 +72,10 @@ SELECT kernel_advisor.reset();
 SELECT * FROM kernel_advisor.apply('vm.swappiness', '1');
 SELECT * FROM kernel_advisor.apply(ARRAY['vm.swappiness']);
 SELECT * FROM kernel_advisor.rollback(1);
+SELECT count(*) IS NOT NULL AS trials FROM kernel_advisor.trials;
+SELECT count(*) IS NOT NULL AS trial_results FROM kernel_advisor.trial_results;
+SELECT * FROM kernel_advisor.trial('vm.swappiness', '1');
+SELECT * FROM kernel_advisor.trial_stop();
 RESET ROLE;
 
 -- safe under any search_path: nothing of the caller's is called instead
@@ -99,7 +108,9 @@ GROUP BY attrelid ORDER BY attrelid::regclass::text COLLATE "C";
 
 -- the row type, too
 SELECT has_type_privilege('regress_ka_nobody', 'kernel_advisor.change', 'USAGE') AS nobody_uses_type;
+SELECT has_type_privilege('regress_ka_nobody', 'kernel_advisor.trial_run', 'USAGE') AS nobody_uses_type;
 
 REVOKE EXECUTE ON FUNCTION kernel_advisor.reset(), kernel_advisor.apply(text, text, boolean, boolean),
-  kernel_advisor.apply(text[], boolean, boolean), kernel_advisor.rollback(bigint) FROM regress_ka_operator;
+  kernel_advisor.apply(text[], boolean, boolean), kernel_advisor.rollback(bigint),
+  kernel_advisor.trial(text, text, interval, integer), kernel_advisor.trial_stop() FROM regress_ka_operator;
 DROP ROLE regress_ka_nobody, regress_ka_monitor, regress_ka_operator;

@@ -270,7 +270,7 @@ ka_kernel_apply(const char *subject, const char *value, const KaApplyOptions *op
 	KaReply		reply;
 
 	ka_change_init(record, KA_ACTION_SET, subject, options->who);
-	if (!find_target(subject, value, &target, record))
+	if (!find_target(subject, value, &target, record) || ka_refused_by_trial(record))
 		return;
 	if (target.old == target.asked && !options->persist)
 	{

@@ -51,9 +51,6 @@
 #define FIRST_RETRY_US	INT64CONST(10000000)	/* doubled with each failure ... */
 #define MAX_RETRY_DOUBLINGS 8	/* ... up to 43 minutes */
 
-/* A pool may not come back once its pages are used; the commit limit fails others without any sign here. */
-#define UNSUITABLE (KA_KF_POOL | KA_KF_SURPLUS | KA_KF_ACTION | KA_KF_INTERNAL | KA_KF_COMMIT)
-
 static int	failed_before;		/* steps in a row that failed, before this one */
 
 PGDLLEXPORT void ka_auto_main(Datum arg);
@@ -368,7 +365,7 @@ refusal(const KaAutoLog *log, const KaAdvice *row, const char *release)
 	if (why != NULL)
 		return why;
 	knob = ka_knob_by_subject(row->subject, &node);
-	if (knob == NULL || (knob->flags & UNSUITABLE))
+	if (knob == NULL || !ka_knob_reversible(knob))
 		return "it is not a kernel setting that could be set back at once";
 	why = ka_auto_hands_off(log, row->subject, row->recommended, release, GetCurrentTimestamp());
 	return why ? why : refusal_of_helper(row);
@@ -385,10 +382,18 @@ choose_step(const KaAutoLog *log, KaAutoStatus *status)
 	KaAdviceList list;
 	KaFacts    *facts;
 	KaArena		arena;
+	KaTrialShared trial;
 
 	if (ka_auto_apply == KA_AUTO_APPLY_OFF)
 	{
 		set_status(status, KA_AUTO_OFF, NULL, "");
+		return;
+	}
+	ka_trial_look(&trial);		/* one that begins later waits for this step to end */
+	if (trial.open)
+	{
+		set_status(status, KA_AUTO_WAITING, trial.subject,
+				   psprintf("trial " INT64_FORMAT " of it has not ended", trial.trial_id));
 		return;
 	}
 	ka_observe(since, GetCurrentTimestamp(), &observed);

@@ -12,6 +12,7 @@
 #include "utils/timestamp.h"
 
 #include "auto_log.h"
+#include "trial.h"
 #include "verdict.h"
 
 static bool
@@ -64,6 +65,7 @@ ka_auto_end_of(const KaChangeRecord *record)
 TimestampTz
 ka_auto_undisturbed_since(const KaAutoLog *log, int i)
 {
+	TimestampTz before = i < log->n ? log->records[i].at : DT_NOEND;
 	TimestampTz since = PgStartTime;
 
 	while (i-- > 0)
@@ -71,7 +73,7 @@ ka_auto_undisturbed_since(const KaAutoLog *log, int i)
 		if (changed_value(&log->records[i]))
 			since = Max(since, ka_auto_end_of(&log->records[i]));
 	}
-	return since;
+	return Max(since, ka_trials_last_end(before));
 }
 
 bool

@@ -30,7 +30,7 @@ extern bool ka_auto_disturbed_since(const KaAutoLog *log, int i);
 /* When the change was over; when it began, where its end is not known. */
 extern TimestampTz ka_auto_end_of(const KaChangeRecord *record);
 
-/* Since when the server runs as it did right before record i: its start, or the change before. */
+/* Since when the server runs as it did right before record i: its start, or the change or trial before. */
 extern TimestampTz ka_auto_undisturbed_since(const KaAutoLog *log, int i);
 
 /*

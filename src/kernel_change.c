@@ -12,6 +12,7 @@
 #include "guc.h"
 #include "kernel_change.h"
 #include "own_files.h"
+#include "trial.h"
 
 /*
  * ----------------------------------------------------------------
@@ -151,6 +152,18 @@ ka_judge_answer(const KaKnob *knob, int node, int64 old, const KaReply *reply, K
 	}
 	else
 		ka_refused_by_helper(knob, reply, record);
+}
+
+bool
+ka_refused_by_trial(KaChangeRecord *record)
+{
+	const char *objection = ka_trial_objection(record->subject);
+
+	if (objection == NULL)
+		return false;
+	ka_change_refuse(record, ERRCODE_OBJECT_IN_USE, objection,
+					 "Wait until it has ended, or end it: SELECT * FROM kernel_advisor.trial_stop().");
+	return true;
 }
 
 /*

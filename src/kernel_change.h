@@ -33,6 +33,9 @@ extern void ka_warn_of_start(const KaKnob *knob, KaChangeRecord *record);
 /* The answer to set, reserve or rollback, against what the kernel shows. */
 extern void ka_judge_answer(const KaKnob *knob, int node, int64 old, const KaReply *reply, KaChangeRecord *record);
 
+/* A trial of the subject is running: true, and the record says so. */
+extern bool ka_refused_by_trial(KaChangeRecord *record);
+
 /* Asks the helper; false: the record says why there is no answer. */
 extern bool ka_ask_helper(const KaRequest *request, KaReply *reply, KaChangeRecord *record);
 

@@ -200,6 +200,8 @@ ka_kernel_rollback(KaChangeRecord *change, const KaApplyOptions *options, KaChan
 	old = ka_verify_knob(knob, change->node, record);
 	KA_CHANGE_SET(record, old, record->verified);
 	KA_CHANGE_SET(record, asked, change->old);
+	if (ka_refused_by_trial(record))
+		return;
 
 	if (!find_in_journal(change, record))
 		return;

@@ -8,8 +8,8 @@
  *			a few assignments under it, never a call.
  *	lock	(LWLock) both rings and the sums.  Held for the copy of at most KA_RING_CHUNK
  *			slots; nobody takes another lock under it.
- *	changes_lock	(LWLock) the file of the change log, from reading it to
- *			renaming a new one (changes.c).
+ *	changes_lock	(LWLock) the file of the change log and that of the trials, from
+ *			reading one to renaming a new one (changes.c, trial_file.c).
  *
  * The sampler alone appends samples and changes slots that are filled; the
  * checkpointer and the sampler append checkpoints.  The postmaster runs while
@@ -26,6 +26,7 @@
 #include "auto.h"
 #include "counters.h"
 #include "ring.h"
+#include "trial.h"
 
 typedef struct KaRing
 {
@@ -74,6 +75,7 @@ typedef struct KaShared
 	bool		auto_no_worker; /* there was no room for one */
 	KaAutoStatus auto_status;
 	uint32		probe_server_pid;	/* the postmaster's number on the host, as the probe counts; 0: not known */
+	KaTrialShared trial;
 
 	uint64		resets;			/* from here on under "lock" */
 	KaCounted	counted[KA_NDURING];	/* reset() leaves them */

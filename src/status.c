@@ -212,6 +212,24 @@ status_auto_apply(ReturnSetInfo *result, const KaShared *shared)
 	put_status(result, KA_AUTO_APPLY, ka_auto_state_name[last->state], detail[0] ? detail : NULL, hint);
 }
 
+static void
+status_trial(ReturnSetInfo *result, const KaShared *shared)
+{
+	const KaTrialShared *trial = &shared->trial;
+	const char *which = psprintf("trial " INT64_FORMAT " of \"%s\"; see kernel_advisor.trials", trial->trial_id, trial->subject);
+
+	if (!trial->open)
+		put_status(result, "trial", "none", NULL, NULL);
+	else if (trial->owner_pid != 0)
+		put_status(result, "trial", "running", which, NULL);
+	else if (trial->no_worker)
+		put_status(result, "trial", "no worker", which, "The old value is not back yet: increase max_worker_processes and restart the server.");
+	else
+		put_status(result, "trial", "restoring",
+				   trial->retry_at ? psprintf("%s; next attempt at %s", which, timestamptz_to_str(trial->retry_at)) : which,
+				   "The old value is not back yet: see the row of the helper; trial_stop() makes an attempt at once.");
+}
+
 Datum
 ka_status(PG_FUNCTION_ARGS)
 {
@@ -237,6 +255,7 @@ ka_status(PG_FUNCTION_ARGS)
 		status_sampler(result, &shared);
 		status_checkpoint_hook(result, &shared);
 		status_auto_apply(result, &shared);
+		status_trial(result, &shared);
 	}
 	put_status(result, "reporter", "absent", "not part of this version: history is kept in shared memory and its file only", NULL);
 	status_helper(result);

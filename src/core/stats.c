@@ -227,5 +227,5 @@ ka_verdict_name(KaVerdict verdict)
 {
 	static const char *const names[] = {"undecided", "better", "no difference seen", "worse", "not enough data"};
 
-	return names[verdict];
+	return (size_t) verdict < sizeof(names) / sizeof(names[0]) ? names[verdict] : NULL;
 }

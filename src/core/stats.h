@@ -73,6 +73,7 @@ extern double ka_spread(double *values, size_t count);
 extern void ka_compare_pairs(const double *old_values, const double *new_values, size_t count,
 							 double least, KaBetter better, KaComparison *comparison);
 
+/* NULL: no such verdict. */
 extern const char *ka_verdict_name(KaVerdict verdict);
 
 #endif							/* KA_STATS_H */
