@@ -223,7 +223,7 @@ knob_argument(const char *subject, int *node)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("there cannot be a trial of \"%s\"", subject),
-				 errdetail("Its old value may not come back at once: pages of a pool stay where they are used, and commit limits make others fail.")));
+				 errdetail("A trial takes kernel settings that can be taken back at once: not pools, whose pages may be in use by then, nor commit limits, nor what has no value.")));
 	return knob;
 }
 
