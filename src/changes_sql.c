@@ -13,6 +13,7 @@
 
 #include "apply.h"
 #include "compat.h"
+#include "effect_compare.h"
 #include "helper.h"
 #include "jsonb_sink.h"
 #include "machine.h"
@@ -27,6 +28,7 @@ typedef struct Now
 	KaChangeState state;
 	const char *verified;
 	const KaEffect *after;		/* NULL: not yet */
+	const KaEffectComparison *comparison;	/* NULL: not one that needed a restart */
 	const KaFacts *boot;		/* what the next boot sets */
 } Now;
 
@@ -67,14 +69,19 @@ encode_part(const KaJsonSink *sink, const char *name, const char *samples_name, 
 }
 
 static Datum
-effect_datum(const KaChangeRecord *record, const KaEffect *after)
+effect_datum(const KaChangeRecord *record, const Now *now)
 {
 	KaJsonSink	sink;
 	KaJsonbBuilder *builder = ka_jsonb_builder(&sink);
 
 	sink.begin_object(sink.ctx);
 	encode_part(&sink, "before", "samples_before", &record->before);
-	encode_part(&sink, "after", "samples_after", after);
+	encode_part(&sink, "after", "samples_after", now->after);
+	if (now->comparison)
+	{
+		sink.key(sink.ctx, "comparison");
+		ka_effect_compare_encode(now->comparison, &sink);
+	}
 	sink.end_object(sink.ctx);
 	return JsonbPGetDatum(ka_jsonb_result(builder));
 }
@@ -124,7 +131,7 @@ put_change(ReturnSetInfo *result, const KaChangeRecord *record, const Now *now)
 	TEXT_COLUMN(record->persisted_in);
 	TEXT_COLUMN(boot_text(record, now->boot));
 	nulls[n] = record->change_id == 0;
-	values[n] = nulls[n] ? (Datum) 0 : effect_datum(record, now->after);
+	values[n] = nulls[n] ? (Datum) 0 : effect_datum(record, now);
 	n++;
 	if (record->state == KA_STATE_IN_PROGRESS && now->state == KA_STATE_UNKNOWN)
 	{
@@ -165,6 +172,7 @@ ka_changes_sql(PG_FUNCTION_ARGS)
 	KaEffect   *after = palloc(Max(n, 1) * sizeof(KaEffect));
 	KaFacts    *boot = palloc(sizeof(KaFacts));
 	KaArena		arena;
+	KaEffectComparison comparison;
 
 	InitMaterializedSRF(fcinfo, 0);
 	ka_machine_collect_boot(boot, &arena);
@@ -176,6 +184,8 @@ ka_changes_sql(PG_FUNCTION_ARGS)
 		CHECK_FOR_INTERRUPTS();
 		now.state = ka_change_state_now(&records[i]);
 		now.verified = ka_change_verified_now(&records[i]);
+		if (now.state == KA_STATE_APPLIED && ka_effect_compare(records, n, i, &comparison))
+			now.comparison = &comparison;
 		put_change(result, &records[i], &now);
 	}
 	return (Datum) 0;

@@ -236,8 +236,8 @@ ka_effect_suffices(const KaEffect *effect)
 	return effect->seconds >= KA_EFFECT_MIN_SECONDS;
 }
 
-static bool
-encode_number(const KaJsonSink *sink, const char *name, double value, const char *format)
+bool
+ka_encode_number(const KaJsonSink *sink, const char *name, double value, const char *format)
 {
 	char		text[64];
 
@@ -251,14 +251,14 @@ bool
 ka_effect_encode(const KaEffect *effect, const KaJsonSink *sink)
 {
 	return sink->begin_object(sink->ctx) &&
-		encode_number(sink, "samples", (double) effect->samples, "%.0f") &&
-		encode_number(sink, "seconds", effect->seconds, "%.1f") &&
-		encode_number(sink, "tps", effect->tps, "%.1f") &&
-		encode_number(sink, "compact_stall_per_s", effect->compact_stall, "%.2f") &&
-		encode_number(sink, "allocstall_per_s", effect->allocstall, "%.2f") &&
-		encode_number(sink, "page_table_bytes", effect->page_table_bytes, "%.0f") &&
-		encode_number(sink, "write_latency_us", effect->write_latency_us, "%.0f") &&
-		encode_number(sink, "checkpoints", (double) effect->checkpoints, "%.0f") &&
-		encode_number(sink, "checkpoint_dip_pct", effect->dip_pct, "%.1f") &&
+		ka_encode_number(sink, "samples", (double) effect->samples, "%.0f") &&
+		ka_encode_number(sink, "seconds", effect->seconds, "%.1f") &&
+		ka_encode_number(sink, "tps", effect->tps, "%.1f") &&
+		ka_encode_number(sink, "compact_stall_per_s", effect->compact_stall, "%.2f") &&
+		ka_encode_number(sink, "allocstall_per_s", effect->allocstall, "%.2f") &&
+		ka_encode_number(sink, "page_table_bytes", effect->page_table_bytes, "%.0f") &&
+		ka_encode_number(sink, "write_latency_us", effect->write_latency_us, "%.0f") &&
+		ka_encode_number(sink, "checkpoints", (double) effect->checkpoints, "%.0f") &&
+		ka_encode_number(sink, "checkpoint_dip_pct", effect->dip_pct, "%.1f") &&
 		sink->end_object(sink->ctx);
 }

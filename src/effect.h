@@ -52,4 +52,7 @@ extern bool ka_effect_suffices(const KaEffect *effect);
 /* {"samples": ..., "seconds": ..., "tps": ..., ...}; what is not known is left out. */
 extern bool ka_effect_encode(const KaEffect *effect, const KaJsonSink *sink);
 
+/* "name": value, in that printf format; nothing when it is NaN. */
+extern bool ka_encode_number(const KaJsonSink *sink, const char *name, double value, const char *format);
+
 #endif							/* KA_EFFECT_H */

@@ -17,6 +17,7 @@
 #include "datatype/timestamp.h"
 #include "storage/latch.h"
 
+#include "effect.h"
 #include "trials.h"
 #include "kernel_advisord/knobs.h"
 
@@ -94,17 +95,19 @@ extern bool ka_trial_restore(KaTrialRecord *record, int timeout_ms);
  * trial_measure.c
  */
 
-/* One block; what is not known is NaN. */
+/* One block, or window; what is not known is NaN. */
 typedef struct KaTrialBlock
 {
 	double		value[KA_NTRIAL_MEASURES];
-	double		seconds;		/* that the samples cover */
-	double		checkpoint_share;	/* of them, in a checkpoint: 0 to 1 */
+	double		backends;		/* connections, mean */
+	double		work;			/* B of WAL per transaction */
+	double		checkpoint_share;	/* of the time, in a checkpoint: 0 to 1 */
 	int			checkpoints_begun;
+	bool		covered;		/* samples cover half of it at least */
 } KaTrialBlock;
 
-/* The samples whose middle lies in [from, to]; false: they cover less than half of it. */
-extern bool ka_trial_measure(TimestampTz from, TimestampTz to, KaTrialBlock *block);
+/* n stretches, in the order of time and without overlap, in one pass. */
+extern void ka_trial_measure(const KaStretch *stretches, int n, KaTrialBlock *blocks);
 
 /* When the newest sample ends; 0: there is none. */
 extern TimestampTz ka_trial_newest_sample(void);

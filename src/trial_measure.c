@@ -1,8 +1,10 @@
 /*
- * trial_measure.c: blocks of a trial, from the samples in the ring.
+ * trial_measure.c: blocks of a trial, and windows around a change, from the
+ * samples in the ring.
  *
- * The worker has the sampler take a sample at both ends of what is measured, so
- * the samples fit the block but for the milliseconds that this takes.
+ * A sample belongs to the stretch in which its middle lies.  The worker of a
+ * trial has the sampler take a sample at both ends of what is measured, so the
+ * samples fit the block but for the milliseconds that this takes.
  *
  * Locks: that of the ring's readers, one chunk at a time.
  */
@@ -18,22 +20,25 @@
 #define MIN_COVERAGE	0.5		/* of a block by samples */
 #define MIN_KNOWN		0.9		/* of their time by samples that know the value */
 
-#define KA_D_TIME KA_NDELTAS	/* as "whole": the seconds */
+/* As "whole", beside the deltas. */
+#define KA_D_TIME KA_NDELTAS
+#define WHOLE_OF_GAUGE (KA_NDELTAS + 1)
 
 static const struct
 {
-	KaDelta		part;
-	KaDelta		whole;
+	int			part;			/* KaDelta, or KaGauge */
+	int			whole;			/* KaDelta, KA_D_TIME, or WHOLE_OF_GAUGE */
 	double		factor;
 }			sources[KA_NTRIAL_MEASURES] = {
 #define TRIAL_MEASURE(symbol, name, unit, better, part, whole, factor, least) {KA_D_##part, KA_D_##whole, factor},
+#define TRIAL_GAUGE(symbol, name, unit, better, gauge, least) {KA_G_##gauge, WHOLE_OF_GAUGE, 1},
 #include "trials.def"
 };
 
-/* The sum of a delta, and the time in which it was known. */
+/* The sum of a delta, and the time in which it was known; of a gauge, the integral. */
 typedef struct Sum
 {
-	int64		value;
+	double		value;
 	int64		known_us;
 } Sum;
 
@@ -44,6 +49,7 @@ typedef struct Sums
 	int64		checkpoint_id;	/* of the sample before; 0: there is none */
 	int			checkpoints_begun;
 	Sum			delta[KA_NDELTAS];
+	Sum			gauge[KA_NGAUGES];
 } Sums;
 
 static void
@@ -64,6 +70,13 @@ add_sample(Sums *sums, const KaSample *sample)
 		sums->delta[i].value += sample->delta[i];
 		sums->delta[i].known_us += sample->interval_us;
 	}
+	for (int i = 0; i < KA_NGAUGES; i++)
+	{
+		if (sample->gauge[i] == KA_UNKNOWN)
+			continue;
+		sums->gauge[i].value += (double) sample->gauge[i] * sample->interval_us;
+		sums->gauge[i].known_us += sample->interval_us;
+	}
 }
 
 static bool
@@ -73,46 +86,73 @@ known(const Sums *sums, const Sum *sum)
 }
 
 static double
-measure(const Sums *sums, int m)
+mean_of_gauge(const Sums *sums, int gauge)
 {
-	const Sum  *part = &sums->delta[sources[m].part];
-	const Sum  *whole;
+	const Sum  *sum = &sums->gauge[gauge];
 
-	if (!known(sums, part))
-		return NAN;
-	if (sources[m].whole == KA_D_TIME)
-		return sources[m].factor * part->value * 1e6 / part->known_us;
-	whole = &sums->delta[sources[m].whole];
-	return known(sums, whole) && whole->value > 0 ? sources[m].factor * part->value / whole->value : NAN;
+	return known(sums, sum) ? sum->value / sum->known_us : NAN;
 }
 
-bool
-ka_trial_measure(TimestampTz from, TimestampTz to, KaTrialBlock *block)
+static double
+quotient(const Sums *sums, int part, int whole)
+{
+	return known(sums, &sums->delta[part]) && known(sums, &sums->delta[whole]) && sums->delta[whole].value > 0 ?
+		sums->delta[part].value / sums->delta[whole].value : NAN;
+}
+
+static double
+measure(const Sums *sums, int m)
+{
+	const Sum  *part;
+
+	if (sources[m].whole == WHOLE_OF_GAUGE)
+		return mean_of_gauge(sums, sources[m].part);
+	if (sources[m].whole != KA_D_TIME)
+		return sources[m].factor * quotient(sums, sources[m].part, sources[m].whole);
+	part = &sums->delta[sources[m].part];
+	return known(sums, part) ? sources[m].factor * part->value * 1e6 / part->known_us : NAN;
+}
+
+/* What the samples of one stretch come to; the sums begin again. */
+static void
+conclude(Sums *sums, const KaStretch *stretch, KaTrialBlock *block)
+{
+	block->covered = sums->us > 0 && sums->us >= (stretch->to - stretch->from) * MIN_COVERAGE;
+	block->checkpoint_share = sums->us > 0 ? (double) sums->checkpoint_us / sums->us : 0;
+	block->checkpoints_begun = sums->checkpoints_begun;
+	block->backends = mean_of_gauge(sums, KA_G_BACKENDS);
+	block->work = quotient(sums, KA_D_WAL_BYTES, KA_D_TRANSACTIONS);
+	for (int m = 0; m < KA_NTRIAL_MEASURES; m++)
+		block->value[m] = measure(sums, m);
+	memset(sums, 0, sizeof(*sums));
+}
+
+void
+ka_trial_measure(const KaStretch *stretches, int n, KaTrialBlock *blocks)
 {
 	KaSample   *chunk = palloc(KA_RING_CHUNK * sizeof(KaSample));
-	Sums		sums = {0};
+	Sums	   *sums = palloc0(sizeof(Sums));
 	uint64		end = ka_ring_samples_end(NULL);
 	uint64		position = 0;
-	int			n;
+	int			current = 0;
+	int			copied;
 
-	while (position < end && (n = ka_ring_copy_samples(position, chunk, KA_RING_CHUNK, &position)) > 0)
+	while (current < n && position < end && (copied = ka_ring_copy_samples(position, chunk, KA_RING_CHUNK, &position)) > 0)
 	{
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < copied; i++)
 		{
 			TimestampTz middle = chunk[i].at - chunk[i].interval_us / 2;
 
-			if (middle >= from && middle <= to)
-				add_sample(&sums, &chunk[i]);
+			for (; current < n && stretches[current].to < middle; current++)
+				conclude(sums, &stretches[current], &blocks[current]);
+			if (current < n && middle >= stretches[current].from)
+				add_sample(sums, &chunk[i]);
 		}
 	}
+	for (; current < n; current++)
+		conclude(sums, &stretches[current], &blocks[current]);
+	pfree(sums);
 	pfree(chunk);
-
-	block->seconds = sums.us / 1e6;
-	block->checkpoint_share = sums.us > 0 ? (double) sums.checkpoint_us / sums.us : 0;
-	block->checkpoints_begun = sums.checkpoints_begun;
-	for (int m = 0; m < KA_NTRIAL_MEASURES; m++)
-		block->value[m] = measure(&sums, m);
-	return sums.us >= (to - from) * MIN_COVERAGE;
 }
 
 TimestampTz
@@ -142,7 +182,7 @@ ka_trial_compare(const KaTrialBlock *olds, const KaTrialBlock *news, int n, int6
 			old_values[i] = olds[i].value[m];
 			new_values[i] = news[i].value[m];
 		}
-		if (sources[m].whole == KA_D_TIME)
+		if (sources[m].whole == KA_D_TIME && measured_us > 0)
 			least = least * 1e6 / measured_us;
 		ka_compare_pairs(old_values, new_values, n, least, info->better, &results[m]);
 	}

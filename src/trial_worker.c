@@ -201,6 +201,7 @@ run_block(Run *run, int64 value, KaTrialBlock *block)
 {
 	TimestampTz begin = GetCurrentTimestamp();
 	TimestampTz from;
+	KaStretch	measured;
 
 	if (!set_value(run, value))
 		return false;
@@ -209,7 +210,12 @@ run_block(Run *run, int64 value, KaTrialBlock *block)
 	if (run->over || !sample_now(run))
 		return false;
 	wait_until(run, begin + run->record.block_us);
-	return !run->over && sample_now(run) && ka_trial_measure(from, ka_trial_newest_sample(), block);
+	if (run->over || !sample_now(run))
+		return false;
+	measured.from = from;
+	measured.to = ka_trial_newest_sample();
+	ka_trial_measure(&measured, 1, block);
+	return block->covered;
 }
 
 /* Another change, by whomever, is not part of the comparison. */

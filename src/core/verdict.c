@@ -41,18 +41,17 @@ idle(const KaObservation *observation)
 	return !(tps >= KA_VERDICT_LIMIT(IDLE_TPS));	/* also when neither is known */
 }
 
-/* What is not known on either side is no difference. */
-static bool
-same_load(const KaObservation *observation, double backends, double work)
+bool
+ka_same_load(double backends, double work, double base_backends, double base_work)
 {
-	double		more = fabs(observation->backends - backends);
-	double		more_work = fabs(observation->work - work);
+	double		more = fabs(backends - base_backends);
+	double		more_work = fabs(work - base_work);
 	double		factor = KA_VERDICT_LIMIT(WORK_FACTOR);
 
-	if (more > KA_VERDICT_LIMIT(BACKENDS_LEAST) && more > backends * KA_VERDICT_LIMIT(BACKENDS_PCT) / 100)
+	if (more > KA_VERDICT_LIMIT(BACKENDS_LEAST) && more > base_backends * KA_VERDICT_LIMIT(BACKENDS_PCT) / 100)
 		return false;
 	return !(more_work > KA_VERDICT_LIMIT(WORK_LEAST) &&
-			 (observation->work > work * factor || observation->work * factor < work));
+			 (work > base_work * factor || work * factor < base_work));
 }
 
 static void
@@ -95,7 +94,7 @@ ka_baseline(const KaObservation *all, size_t count, KaBaseline *baseline)
 
 	for (size_t i = count; i > 0 && n < most; i--)
 	{
-		if (!idle(&all[i - 1]) && same_load(&all[i - 1], all[count - 1].backends, all[count - 1].work))
+		if (!idle(&all[i - 1]) && ka_same_load(all[i - 1].backends, all[i - 1].work, all[count - 1].backends, all[count - 1].work))
 			chosen[n++] = &all[i - 1];
 	}
 	baseline->count = n;
@@ -130,7 +129,7 @@ ka_baseline(const KaObservation *all, size_t count, KaBaseline *baseline)
 bool
 ka_comparable(const KaObservation *observation, const KaBaseline *baseline)
 {
-	return !idle(observation) && same_load(observation, baseline->backends, baseline->work);
+	return !idle(observation) && ka_same_load(observation->backends, observation->work, baseline->backends, baseline->work);
 }
 
 /* How far on the bad side, in tolerances; negative: on the good one. */

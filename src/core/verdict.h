@@ -105,6 +105,12 @@ typedef struct KaJudgement
  */
 extern KaReadiness ka_baseline(const KaObservation *all, size_t count, KaBaseline *baseline);
 
+/*
+ * Is a load (connections, B of WAL per transaction) like that of the base?
+ * What is not known on either side is no difference.
+ */
+extern bool ka_same_load(double backends, double work, double base_backends, double base_work);
+
 /* Enough load, of the kind of the baseline? */
 extern bool ka_comparable(const KaObservation *observation, const KaBaseline *baseline);
 
