@@ -45,6 +45,8 @@ probe	libcap-dev
 probe	clang
 probe	bpftool?
 probe	valgrind
+probe	linux-perf?
+probe	xfsprogs
 root	xfsprogs
 root	util-linux
 root	systemd

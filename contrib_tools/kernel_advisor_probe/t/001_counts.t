@@ -5,7 +5,6 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 use Probe;
-use File::Temp qw(tempdir);
 use Test::More;
 use Time::HiRes qw(sleep);
 
@@ -13,22 +12,11 @@ my $why_not = need_root();
 plan skip_all => $why_not if $why_not;
 plan skip_all => 'needs tracefs' if !-d '/sys/kernel/tracing';
 hold_kernel();
-
-# Everything that is changed, and how it was.
-my $thp = '/sys/kernel/mm/transparent_hugepage';
-my %before = map { ($_ => slurp($_)) } map { "/proc/sys/vm/$_" } qw(nr_hugepages extfrag_threshold compaction_proactiveness);
-my %thp_before = map { (slurp("$thp/$_") =~ /\[(.*?)\]/) ? ("$thp/$_" => $1) : () } qw(enabled defrag);
-restore_with(sub {
-	for my $file (sort keys %before) { spew($file, $before{$file}) if slurp($file) ne $before{$file}; }
-	for my $file (sort keys %thp_before) { spew($file, $thp_before{$file}) if slurp($file) !~ /\[\Q$thp_before{$file}\E\]/; }
-});
-plan skip_all => 'needs a kernel with huge pages that nobody uses' if $before{'/proc/sys/vm/nr_hugepages'} != 0;
+$why_not = why_no_fragments();
+plan skip_all => $why_not if $why_not;
 
 # A file system whose writes ask for large folios.
-my $disk = tempdir('probe.XXXXXX', DIR => '/var/tmp', CLEANUP => 1);
-mkdir("$disk/mnt");
-my $has_xfs = command("truncate -s 3G $disk/image && mkfs.xfs -q $disk/image >/dev/null 2>&1 && mount -o loop $disk/image $disk/mnt 2>/dev/null");
-restore_with(sub { command("umount $disk/mnt") }) if $has_xfs;
+my $disk = mount_xfs('4G');
 
 my $trace = start_trace();
 plan skip_all => 'tracefs cannot be mounted here' if !$trace;
@@ -44,21 +32,12 @@ my @loads = (
 	{ title => 'some other program', kind => 'other_process', mb => 120, what => 'fault' });
 for my $load (@loads)
 {
-	my $what = $load->{what} // ($has_xfs ? 'write' : 'fault');
-	$load->{tool} = start_tool(tool('probe_titled'), $load->{title}, $what, $what eq 'write' ? "$disk/mnt/$load->{kind}" : (), $load->{mb});
+	my $what = $load->{what} // ($disk ? 'write' : 'fault');
+	$load->{tool} = start_tool(tool('probe_titled'), $load->{title}, $what, $what eq 'write' ? "$disk/$load->{kind}" : (), $load->{mb});
 	$load->{pid} = $load->{tool}{first};
 }
 
-spew('/proc/sys/vm/compaction_proactiveness', '0');
-spew('/proc/sys/vm/extfrag_threshold', '500');
-spew("$thp/defrag", 'madvise');
-spew('/proc/sys/vm/drop_caches', '3');
-my ($free_mb) = slurp('/proc/meminfo') =~ /^MemFree: +(\d+)/m;
-$free_mb = int($free_mb / 1024);
-my $fragment = start_tool(tool('probe_fragment'), $free_mb - 2500);
-is($fragment->{first}, 'ready', 'memory is fragmented');
-# takes the blocks that are still large
-spew('/proc/sys/vm/nr_hugepages', '3000');
+fragment_memory();
 note('huge pages granted: ' . slurp('/proc/sys/vm/nr_hugepages'));
 
 sleep(0.5);

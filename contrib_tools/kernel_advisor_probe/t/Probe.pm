@@ -17,7 +17,8 @@ use POSIX qw(:sys_wait_h);
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(slurp spew source_dir tool need_root start_probe stop_probe show fields wait_until vmstat
-	hold_kernel restore_with command start_trace stop_trace start_tool tell nobody);
+	hold_kernel restore_with command start_trace stop_trace start_tool tell nobody why_no_fragments fragment_memory large_blocks mount_xfs
+	start_perf stop_perf trace_events sections);
 
 my $here = dirname(abs_path(__FILE__));
 my $source = dirname($here);
@@ -86,8 +87,8 @@ sub start_probe
 		open(STDIN, '<', '/dev/null') or die;
 		open(STDOUT, '>', $p->{log}) or die;
 		open(STDERR, '>&', \*STDOUT) or die;
-		$SIG{$_} = 'DEFAULT' for qw(INT TERM HUP);
-		exec(@{ $opt{wrapper} // [] }, $binary, '--user', $user, '--file', $p->{file}, @{ $opt{args} // [] }) or POSIX::_exit(99);
+		$SIG{$_} = 'DEFAULT' for qw(INT TERM HUP PIPE);
+		exec(@{ $opt{wrapper} // [] }, $binary, '--user', $opt{user} // $user, '--file', $p->{file}, @{ $opt{args} // [] }) or POSIX::_exit(99);
 	}
 	$p->{pid} = $pid;
 	my $up = wait_until(sub {
@@ -96,7 +97,7 @@ sub start_probe
 			$p->{status} = $? >> 8;
 			return 1;
 		}
-		return slurp($p->{log}) =~ /ready/ && -e $p->{file};
+		return slurp($p->{log}) =~ /: ready: / && -e $p->{file};
 	}, 60);
 	if (!$up || defined $p->{status})
 	{
@@ -186,11 +187,83 @@ sub hold_kernel
 # Done however the test ends, the last one first.
 sub restore_with { my ($how) = @_; push @restore, $how; return; }
 
-$SIG{$_} = sub { exit 1 } for qw(INT TERM HUP);
+# PIPE: prove was killed.  What follows must not print.
+$SIG{$_} = sub { exit 1 } for qw(INT TERM HUP PIPE);
 END
 {
 	local $?;
 	while (my $how = pop @restore) { eval { $how->(); 1 } or warn $@; }
+}
+
+sub free_mb { return int((slurp('/proc/meminfo') =~ /^MemFree: +(\d+)/m)[0] / 1024); }
+
+# Why that cannot be done here, or nothing.
+sub why_no_fragments
+{
+	return 'needs a kernel with huge pages that nobody uses' if !-e '/proc/sys/vm/nr_hugepages' || slurp('/proc/sys/vm/nr_hugepages') != 0;
+	return 'needs huge pages of 2 MB' if slurp('/proc/meminfo') !~ /^Hugepagesize: +2048 kB/m;
+	return 'needs 4 GB of memory' if slurp('/proc/meminfo') !~ /^MemTotal: +(\d+)/m || $1 < 4_000_000;
+	return;
+}
+
+# Free blocks of order 4 and more, which a large write asks for.
+sub large_blocks
+{
+	my $sum = 0;
+	for my $line (split /\n/, slurp('/proc/buddyinfo'))
+	{
+		my (undef, $zone, @free) = $line =~ /^(Node +\d+), zone +(\w+) +(.*)/ ? ($1, $2, split / +/, $3) : next;
+		$sum += $free[$_] // 0 for 4 .. $#free;
+	}
+	return $sum;
+}
+
+# Free memory in single pages, until the test ends.  Most of the memory goes to the pool of huge pages first: it takes
+# seconds, single pages minutes.  Page cache would not do: it can be reclaimed.
+sub fragment_memory
+{
+	my ($half_free_mb) = @_;
+	my $thp = '/sys/kernel/mm/transparent_hugepage';
+	my $pool = '/proc/sys/vm/nr_hugepages';
+	my %before = map { ($_ => slurp($_)) } map { "/proc/sys/vm/$_" } qw(nr_hugepages extfrag_threshold compaction_proactiveness);
+	my @sizes = grep { /-(\d+)kB/ && $1 >= 64 && -e "$_/enabled" } glob("$thp/hugepages-*kB");
+	my %words = map { (slurp($_) =~ /\[(.*?)\]/) ? ($_ => $1) : () } "$thp/enabled", "$thp/defrag", map { "$_/enabled" } @sizes;
+
+	restore_with(sub {
+		for my $file (sort keys %before) { spew($file, $before{$file}) if slurp($file) ne $before{$file}; }
+		for my $file (sort keys %words) { spew($file, $words{$file}) if slurp($file) !~ /\[\Q$words{$file}\E\]/; }
+	});
+	spew('/proc/sys/vm/compaction_proactiveness', '0');
+	spew('/proc/sys/vm/extfrag_threshold', '500');
+	spew('/proc/sys/vm/drop_caches', '3');
+	my $put_aside = int((free_mb() - ($half_free_mb // 3200)) / 2);
+	spew($pool, $put_aside) if $put_aside > 0;
+	my $mb = free_mb() - 700;
+	die "too little free memory: $mb MB" if $mb < 1000;
+	my $fragment = start_tool(tool('probe_fragment'), $mb);
+	die "memory cannot be fragmented: $fragment->{first}" if $fragment->{first} ne 'ready';
+	spew('/proc/sys/vm/drop_caches', '3');
+	# What is still large: pages of each size that the kernel has (6.8 and later), without any compaction.
+	spew("$thp/defrag", 'never');
+	spew("$_/enabled", 'madvise') for @sizes;
+	start_tool(tool('probe_fragment'), int((slurp('/proc/meminfo') =~ /^MemTotal: +(\d+)/m)[0] / 1024), 'large');
+	return;
+}
+
+# A file system whose writes ask for large folios: where it is mounted, or nothing where there is no XFS.
+sub mount_xfs
+{
+	my ($size) = @_;
+	my $disk = tempdir('probe.XXXXXX', DIR => '/var/tmp', CLEANUP => 1);
+	chmod 0755, $disk;
+	mkdir("$disk/mnt");
+	return if !command("truncate -s $size $disk/image && mkfs.xfs -q $disk/image >/dev/null 2>&1");
+	chomp(my $loop = qx{losetup --find --show --direct-io=on $disk/image 2>/dev/null || losetup --find --show $disk/image 2>/dev/null});
+	return if $loop eq '';
+	restore_with(sub { command('losetup', '--detach', $loop) });
+	return if !command("mount $loop $disk/mnt 2>/dev/null");
+	restore_with(sub { command('umount', "$disk/mnt") });
+	return "$disk/mnt";
 }
 
 # ---------------------------------------------------------------- tools
@@ -202,7 +275,8 @@ sub start_tool
 	my ($out, $in);
 	my $pid = open2($out, $in, @command);
 	chomp(my $first = <$out> // die "@command says nothing");
-	restore_with(sub { kill('KILL', $pid); waitpid($pid, 0) });
+	# The closure keeps its pipes open: it ends when its input does.
+	restore_with(sub { kill('KILL', $pid); waitpid($pid, 0); undef $in; undef $out });
 	return { pid => $pid, in => $in, out => $out, first => $first };
 }
 
@@ -235,6 +309,112 @@ sub start_trace
 	spew("$instance/events/$_/enable", '1') for @events;
 	spew("$instance/tracing_on", '1');
 	return { instance => $instance };
+}
+
+# The events of a trace that was stopped: a function that gives [thread, ns, event, text] with each call, then nothing.
+sub trace_events
+{
+	my ($trace) = @_;
+	spew("$trace->{instance}/tracing_on", '0');
+	open(my $in, '<', "$trace->{instance}/trace") or die "trace: $!";
+	return sub {
+		while (my $line = <$in>)
+		{
+			my ($pid, $s, $us, $event, $rest) = $line =~ /-(\d+) +\[\d+\] +\S+ +(\d+)\.(\d{6}): (\w+): (.*)/ or next;
+			return [ $pid, ($s * 1_000_000 + $us) * 1000, $event, $rest ];
+		}
+		return;
+	};
+}
+
+# Another observer, with buffers and a clock reading of its own: perf, where it is installed.
+sub start_perf
+{
+	my $scratch = tempdir('probe.XXXXXX', DIR => '/var/tmp', CLEANUP => 1);
+	return if !command('perf version >/dev/null 2>&1');
+	my $pid = fork() // die "fork: $!";
+	if ($pid == 0)
+	{
+		open(STDIN, '<', '/dev/null') or die;
+		open(STDOUT, '>', "$scratch/log") or die;
+		open(STDERR, '>&', \*STDOUT) or die;
+		$SIG{$_} = 'DEFAULT' for qw(INT TERM HUP PIPE);
+		exec(qw(perf record -q -a -k CLOCK_MONOTONIC -m 4096 -o), "$scratch/data", map { ('-e', tr{/}{:}r) } grep { !/extfrag|deferred|try_to/ } @events)
+			or POSIX::_exit(99);
+	}
+	restore_with(sub { kill('KILL', $pid); waitpid($pid, 0) });
+	my $up = wait_until(sub { waitpid($pid, WNOHANG) == $pid ? -1 : -s "$scratch/data" ? 1 : 0 }, 20);
+	return if $up != 1;
+	return { pid => $pid, scratch => $scratch };
+}
+
+# The same of perf; lost: events that it could not keep.
+sub stop_perf
+{
+	my ($perf) = @_;
+	kill('INT', $perf->{pid});
+	waitpid($perf->{pid}, 0);
+	open(my $in, '-|', "perf script -i $perf->{scratch}/data --show-lost-events --ns -F tid,time,event,trace 2>/dev/null") or die "perf script: $!";
+	return sub {
+		while (my $line = <$in>)
+		{
+			$perf->{lost} += $1 if $line =~ /PERF_RECORD_LOST(?:_SAMPLES)?\s.*?lost (\d+)/;
+			my ($pid, $s, $ns, $event, $rest) = $line =~ /^\s*(\d+)\s+(\d+)\.(\d{9}):\s+\w+:(\w+):\s*(.*)/ or next;
+			return [ $pid, $s * 1_000_000_000 + $ns, $event, $rest ];
+		}
+		return;
+	};
+}
+
+sub is_kernel_thread
+{
+	my ($pid) = @_;
+	open(my $in, '<', "/proc/$pid/stat") or return 0;
+	my ($flags) = (<$in> // '') =~ /\) \S (?:-?\d+ ){5}(\d+) /;
+	return ($flags // 0) & 0x00200000;	# PF_KTHREAD
+}
+
+# What the events say, between two times, of the time in direct compaction and reclaim (ns) and of pages that were drained
+# inside of them or right after a reclaim: { direct_compact_ns, direct_reclaim_ns, drained_pages, by => { thread => the same } }.
+# It follows doc/probe.md, and shares nothing with the probe.
+sub sections
+{
+	my ($next, $from_ns, $to_ns) = @_;
+	my (%task, %kernel);
+	my %r = (direct_compact_ns => 0, direct_reclaim_ns => 0, drained_pages => 0, by => {}, events => 0);
+	my $gap_ns = 1_000_000;
+	while (my $found = $next->())
+	{
+		my ($pid, $ns, $event, $rest) = @$found;
+		next if $ns <= $from_ns || $ns > $to_ns;
+		my $task = $task{$pid} //= {};
+		my $by = $r{by}{$pid} //= {};
+		my $add = sub { my ($name, $n) = @_; $by->{$name} += $n; $r{$name} += $n; };
+		my $is_kernel = $kernel{$pid} //= is_kernel_thread($pid) ? 1 : 0;
+		$r{events}++;
+		if ($event =~ /^mm_(compaction|vmscan_direct_reclaim)_begin/)
+		{
+			$task->{section} = $1;
+			$task->{begin_ns} = $ns;
+			delete $task->{until_ns};
+		}
+		elsif ($event =~ /^mm_(compaction|vmscan_direct_reclaim)_end/)
+		{
+			my $what = $1 eq 'compaction' ? 'direct_compact_ns' : 'direct_reclaim_ns';
+			$add->($what, $ns - $task->{begin_ns}) if $task->{section} && !($is_kernel && $1 eq 'compaction');
+			delete $task->{section};
+			$task->{until_ns} = $ns + $gap_ns if $1 ne 'compaction' && $rest =~ /nr_reclaimed=([1-9])/;
+		}
+		elsif ($event eq 'mm_compaction_try_to_compact_pages') { delete $task->{until_ns}; }
+		elsif ($event eq 'mm_page_pcpu_drain' && !$is_kernel)
+		{
+			my ($order) = $rest =~ /order=(\d+)/;
+			my $is_drain_all = !$task->{section} && $task->{until_ns} && $ns <= $task->{until_ns};
+			$task->{until_ns} = $ns + $gap_ns if $is_drain_all;
+			$add->('drained_pages', 1 << $order) if $task->{section} || $is_drain_all;
+		}
+	}
+	return \%r;
 }
 
 # Numbers of the trace between two times (ns): by event and thread, and by thread what lay between begin and end.
