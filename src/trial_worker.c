@@ -146,7 +146,7 @@ check_ground(Run *run)
 		end_run(run, KA_TRIAL_STOPPED, "the server was promoted", NULL);
 }
 
-/* Until then, or until the run is over. */
+/* Until then, or until the run is over; no longer than a block, should the clock be set back. */
 static void
 wait_until(Run *run, TimestampTz until)
 {
@@ -155,7 +155,7 @@ wait_until(Run *run, TimestampTz until)
 		TimestampTz now = GetCurrentTimestamp();
 
 		check_ground(run);
-		if (run->over || now >= until)
+		if (run->over || now >= until || until - now > run->record.block_us)
 			return;
 		ka_trial_wait(TimestampDifferenceMilliseconds(now, until));
 	}

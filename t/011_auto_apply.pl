@@ -201,6 +201,8 @@ is($helper->persisted($knob), undef, 'the file for the next boot does not have i
 is($node->safe_psql('postgres', qq{SELECT subject, who, old, asked, verified FROM kernel_advisor.changes}),
 	"$knob|auto_apply|500|1000|1000", 'the change is in the log');
 ok(defined cycles_until(in_state('watching', "$knob.*500 to 1000"), 1), 'status says that it is watched');
+my ($status, $out, $err) = $node->psql('postgres', q{SELECT * FROM kernel_advisor.trial('vm.swappiness', '1')});
+like($err, qr/auto_apply watches change \d+ of "\Q$knob\E"/, 'and there is no trial meanwhile');
 like(new_log(), qr/LOG:  kernel advisor auto-apply has set "\Q$knob\E" from 500 to 1000/, 'the server log says it');
 is(scalar(grep { !($_->{flags} & FakeHelper::DRY_RUN) } $helper->requests(op => 'set')), 1, 'the helper was asked once');
 
