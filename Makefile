@@ -16,7 +16,9 @@ CORE_OBJS = $(patsubst %.c,%.o,$(wildcard src/core/*.c))
 HELPER_OBJS = $(addprefix contrib_tools/kernel_advisord/,client.o knobs.o protocol.o)
 # The reader of the probe's file, likewise; it needs nothing of what the probe needs.
 PROBE_OBJS = contrib_tools/kernel_advisor_probe/probe_file.o
-OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c)) $(CORE_OBJS) $(HELPER_OBJS) $(PROBE_OBJS)
+# The HTML report's style, script and charts, as texts in the library.
+REPORT_ASSETS = src/report_assets
+OBJS = $(patsubst %.c,%.o,$(filter-out $(REPORT_ASSETS).c,$(wildcard src/*.c))) $(REPORT_ASSETS).o $(CORE_OBJS) $(HELPER_OBJS) $(PROBE_OBJS)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 REGRESS_OPTS = --inputdir=. --load-extension=pg_kernel_advisor
@@ -61,5 +63,31 @@ include contrib_tools/kernel_advisord/module.mk
 include contrib_tools/kernel_advisor/module.mk
 include contrib_tools/kernel_advisor_probe/module.mk
 include test/module.mk
+
+# name, file: each byte is written as an octal escape, which any compiler takes.
+define asset_text
+@{ echo 'const char $(1)[] ='; od -An -v -to1 '$(2)' | sed 's/ /\\/g; s/^/"/; s/$$/"/'; echo '"";'; } >>$@.new
+
+endef
+REPORT_TEXTS = \
+	ka_uplot_css,third_party/uplot/uPlot.min.css \
+	ka_uplot_js,third_party/uplot/uPlot.iife.min.js \
+	ka_uplot_license,third_party/uplot/LICENSE \
+	ka_report_css,src/report/report.css \
+	ka_report_body,src/report/body.html \
+	ka_report_js,src/report/report.js
+comma = ,
+text_name = $(firstword $(subst $(comma), ,$(1)))
+text_file = $(lastword $(subst $(comma), ,$(1)))
+
+$(REPORT_ASSETS).c: $(foreach text,$(REPORT_TEXTS),$(call text_file,$(text))) Makefile
+	@echo '#include "report_assets.h"' >$@.new
+	$(foreach text,$(REPORT_TEXTS),$(call asset_text,$(call text_name,$(text)),$(call text_file,$(text))))
+	mv $@.new $@
+
+clean: clean-report
+clean-report:
+	rm -f $(REPORT_ASSETS).c $(REPORT_ASSETS).c.new
+.PHONY: clean-report
 
 $(OBJS): $(wildcard src/*.h src/*.def src/core/*.h src/core/*.def $(addprefix contrib_tools/kernel_advisord/,client.h knobs.h knobs.def protocol.h) contrib_tools/kernel_advisor_probe/probe_file.h)

@@ -643,6 +643,75 @@ ROWS 1;
 COMMENT ON FUNCTION kernel_advisor.trial_stop() IS 'end the trial that is running; returns when the old value is back';
 
 ----------------------------------------------------------------------
+-- What people read
+----------------------------------------------------------------------
+
+CREATE FUNCTION kernel_advisor.report(
+	format text DEFAULT 'text',
+	"from" timestamptz DEFAULT NULL,
+	"to" timestamptz DEFAULT NULL)
+RETURNS text
+AS 'MODULE_PATHNAME', 'ka_report'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp;
+
+COMMENT ON FUNCTION kernel_advisor.report(text, timestamptz, timestamptz) IS 'what happened in the time range (NULL: all that is known), what to change and what it brought: as text, json or html';
+
+-- to be watched: the last ten seconds, or two samples where those are longer apart
+CREATE VIEW kernel_advisor.now AS
+	WITH recent AS MATERIALIZED (
+		SELECT * FROM kernel_advisor.samples
+		WHERE at > clock_timestamp() - greatest(interval '10 s', 2 * current_setting('kernel_advisor.sample_interval')::interval)
+	), rate AS (
+		SELECT sum(transactions) / s AS tps, sum(compact_stall) / s AS stalls, sum(allocstall) / s AS reclaims,
+			sum(direct_compact_us) / s / 1000 AS compact_ms, sum(direct_reclaim_us) / s / 1000 AS reclaim_ms,
+			sum(pcp_drained_pages) / s AS drained, sum(pcp_drained_pages_estimate) / s AS drained_estimate,
+			sum(pressure_some_us) / s / 10000 AS pressure_pct, sum(write_bytes) / s AS written
+		FROM recent, (SELECT sum(interval_ms) / 1000 AS s FROM recent) AS span
+		GROUP BY s
+	), newest AS (
+		SELECT * FROM recent ORDER BY at DESC LIMIT 1
+	), ended AS (
+		SELECT * FROM kernel_advisor.checkpoints ORDER BY checkpoint_id DESC LIMIT 1
+	), fact AS (
+		SELECT kernel_advisor.facts() AS f
+	), advised AS (
+		SELECT count(*) FILTER (WHERE severity IN ('critical', 'warning')) AS loud,
+			(array_agg(subject || ': ' || reason))[1] AS first
+		FROM (SELECT * FROM kernel_advisor.advice WHERE severity IN ('critical', 'warning')) AS a
+	)
+	SELECT item, value, detail
+	FROM (SELECT) AS always LEFT JOIN rate ON true LEFT JOIN newest ON true LEFT JOIN ended ON true,
+		fact, advised, LATERAL (VALUES
+		('throughput', round(tps::numeric) || ' tps',
+			format('%s connections', newest.backends)),
+		('checkpoint', coalesce('in ' || nullif(newest.phase, 'idle') || ', number ' || newest.checkpoint_id, 'none runs'),
+			format('last: %s%s', coalesce(ended.kind, 'none'), ' in ' || round(ended.total_ms::numeric / 1000, 1) || ' s'
+				|| coalesce(', throughput ' || round(-ended.dip_pct::numeric) || ' %', ''))),
+		('direct compactions', round(stalls::numeric, 1) || '/s',
+			coalesce(round(compact_ms::numeric, 1) || ' ms/s waited', 'time: needs the probe')),
+		('direct reclaims', round(reclaims::numeric, 1) || '/s',
+			coalesce(round(reclaim_ms::numeric, 1) || ' ms/s waited', 'time: needs the probe')),
+		('drained per-CPU pages', round(coalesce(drained, drained_estimate)::numeric) || '/s',
+			CASE WHEN drained IS NULL THEN 'an estimate, without the probe' ELSE 'measured' END),
+		('pages on per-CPU lists', newest.pcp_pages::text, NULL),
+		('free costly blocks', newest.free_costly_blocks::text,
+			pg_size_pretty(newest.free_bytes) || ' free'),
+		('page tables', pg_size_pretty(newest.page_table_bytes),
+			round(100.0 * newest.page_table_bytes / (f #>> '{memory,total_bytes}')::numeric, 1) || ' % of RAM'),
+		('huge pages', coalesce(f #>> '{postgres,huge_pages_status}', 'not known'),
+			newest.hugepages_free || ' free in the pool'),
+		('memory pressure', round(pressure_pct::numeric, 1) || ' %', 'of the time some task waited'),
+		('writes', pg_size_pretty(written::numeric) || '/s', pg_size_pretty(newest.dirty_bytes) || ' dirty'),
+		('advice', loud || CASE loud WHEN 1 THEN ' thing to change' ELSE ' things to change' END, first)
+	) AS items(item, value, detail);
+
+COMMENT ON VIEW kernel_advisor.now IS 'the last ten seconds in a dozen lines, for \watch';
+COMMENT ON COLUMN kernel_advisor.now.item IS 'what';
+COMMENT ON COLUMN kernel_advisor.now.value IS 'now, with its unit; NULL when not known';
+COMMENT ON COLUMN kernel_advisor.now.detail IS 'more about it';
+
+----------------------------------------------------------------------
 -- Who may do what: reading for pg_monitor; reset, apply, rollback and trial for whoever is granted it
 ----------------------------------------------------------------------
 
@@ -651,7 +720,7 @@ REVOKE ALL ON ALL TABLES IN SCHEMA kernel_advisor FROM PUBLIC;
 REVOKE ALL ON TYPE kernel_advisor.change, kernel_advisor.trial_run FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA kernel_advisor TO pg_monitor;
-GRANT SELECT ON kernel_advisor.samples, kernel_advisor.checkpoints, kernel_advisor.counters,
+GRANT SELECT ON kernel_advisor.samples, kernel_advisor.checkpoints, kernel_advisor.counters, kernel_advisor.now,
 	kernel_advisor.stalls, kernel_advisor.backend_stalls,
 	kernel_advisor.status, kernel_advisor.advice, kernel_advisor.changes,
 	kernel_advisor.checkpoint_history, kernel_advisor.advice_history,
@@ -659,4 +728,5 @@ GRANT SELECT ON kernel_advisor.samples, kernel_advisor.checkpoints, kernel_advis
 GRANT EXECUTE ON FUNCTION kernel_advisor.samples(), kernel_advisor.checkpoints(), kernel_advisor.counters(),
 	kernel_advisor.stalls(), kernel_advisor.backend_stalls(),
 	kernel_advisor.status(), kernel_advisor.facts(), kernel_advisor.advise(jsonb),
-	kernel_advisor.changes(), kernel_advisor.trials(), kernel_advisor.trial_results() TO pg_monitor;
+	kernel_advisor.changes(), kernel_advisor.trials(), kernel_advisor.trial_results(),
+	kernel_advisor.report(text, timestamptz, timestamptz) TO pg_monitor;

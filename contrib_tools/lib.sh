@@ -55,6 +55,9 @@ monitoring	prometheus
 monitoring	promtool?
 monitoring	prometheus-postgres-exporter
 monitoring	python3
+browser	chromium|chromium-browser
+browser	chromium-driver|chromium-chromedriver
+browser	python3
 matrix	debootstrap
 bench	python3
 bench	postgresql-@PG@-pg-wait-sampling

@@ -25,32 +25,10 @@
 #include "storage/fd.h"
 #include "utils/timestamp.h"
 
+#include "history.h"
 #include "shared.h"
 
 #define HISTORY_TMP KA_HISTORY_FILE ".tmp"
-#define MAGIC "KAHIST\r\n"
-#define VERSION 2				/* also when only the meaning of a field changes */
-
-typedef struct HistoryHeader
-{
-	char		magic[8];
-	uint32		version;
-	uint32		sample_size;	/* bytes */
-	uint32		checkpoint_size;	/* bytes */
-	uint32		ndeltas;
-	uint64		system_identifier;
-	int64		last_id;		/* newest checkpoint_id */
-	TimestampTz written_at;
-} HistoryHeader;
-
-typedef struct HistoryTrailer
-{
-	uint64		nsamples;
-	uint64		ncheckpoints;
-	pg_crc32c	crc;			/* of all before the trailer, then of the numbers */
-	uint32		unused;
-} HistoryTrailer;
-
 /* One chunk of slots on its way; in the postmaster and the sampler only. */
 static union
 {
@@ -105,9 +83,9 @@ load(FILE *file, HistoryHeader *header)
 	INIT_CRC32C(crc);
 	if (!read_all(file, header, sizeof(*header), &crc))
 		return "it is truncated";
-	if (memcmp(header->magic, MAGIC, sizeof(header->magic)) != 0)
+	if (memcmp(header->magic, KA_HISTORY_MAGIC, sizeof(header->magic)) != 0)
 		return "it is not a history file";
-	if (header->version != VERSION ||
+	if (header->version != KA_HISTORY_VERSION ||
 		header->sample_size != sizeof(KaSample) ||
 		header->checkpoint_size != sizeof(KaCheckpointRow) ||
 		header->ndeltas != KA_NDELTAS)
@@ -216,8 +194,8 @@ save(FILE *file)
 	pg_crc32c	crc;
 
 	memset(&header, 0, sizeof(header));
-	memcpy(header.magic, MAGIC, sizeof(header.magic));
-	header.version = VERSION;
+	memcpy(header.magic, KA_HISTORY_MAGIC, sizeof(header.magic));
+	header.version = KA_HISTORY_VERSION;
 	header.sample_size = sizeof(KaSample);
 	header.checkpoint_size = sizeof(KaCheckpointRow);
 	header.ndeltas = KA_NDELTAS;

@@ -92,6 +92,17 @@ cmp_ok($node->safe_psql('postgres', q{
 samples_are_sound('after checkpoints');
 counters_agree('since the start');
 
+# The view to be watched: a dozen lines, of which a server with samples knows all that this kernel has.
+wait_for($node, q{SELECT count(*) >= 12 FROM kernel_advisor.samples WHERE at > clock_timestamp() - interval '10 s'});
+is($node->safe_psql('postgres', q{SELECT string_agg(item, ', ') FROM kernel_advisor.now}),
+	'throughput, checkpoint, direct compactions, direct reclaims, drained per-CPU pages, pages on per-CPU lists, '
+	. 'free costly blocks, page tables, huge pages, memory pressure, writes, advice', 'the lines of the view now');
+is($node->safe_psql('postgres', q{
+	SELECT string_agg(item, ', ') FROM kernel_advisor.now
+	WHERE value IS NULL AND item NOT IN ('memory pressure', 'writes', 'huge pages')}), '', 'and their values');
+like($node->safe_psql('postgres', q{SELECT value || ', ' || detail FROM kernel_advisor.now WHERE item = 'checkpoint'}),
+	qr/^none runs, last: requested in [\d.]+ s/, 'the last checkpoint in it');
+
 # Intervals act on reload.
 $node->append_conf('postgresql.conf', "kernel_advisor.sample_interval = '1h'");
 $node->reload;
