@@ -59,6 +59,15 @@ browser	chromium|chromium-browser
 browser	chromium-driver|chromium-chromedriver
 browser	python3
 matrix	debootstrap
+kernels	qemu-system-x86
+kernels	busybox-static
+kernels	cpio
+kernels	kmod
+kernels	e2fsprogs
+kernels	xfsprogs
+kernels	xz-utils
+kernels	zstd
+kernels	perl
 bench	python3
 bench	postgresql-@PG@-pg-wait-sampling
 bench	postgresql-@PG@-pg-stat-kcache
@@ -170,6 +179,13 @@ need_packages() {
 		explain_failure "installation of packages" "$status" "$log"
 		return "$status"
 	fi
+}
+
+# The mirror that apt uses here, or the one that KA_MATRIX_MIRROR names.
+debian_mirror() {
+	# shellcheck disable=SC2016
+	say "${KA_MATRIX_MIRROR:-$(apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Created-By: Packages' |
+		sed -n 's/^Debian //p' | head -1)}"
 }
 
 distribution() { (. /etc/os-release && say "$PRETTY_NAME"); }
