@@ -15,12 +15,19 @@
 
 #define MIN_INTERVAL 10			/* ms */
 #define MAX_INTERVAL (60 * 60 * 1000)	/* ms */
+#define MINS_PER_DAY 1440
+#define MAX_REPORT_INTERVAL (24 * 60 * 60)	/* s */
+#define MAX_RETENTION (100 * 366 * MINS_PER_DAY)	/* min */
 #define MAX_HELPER_TIMEOUT (60 * 60 * 1000) /* ms */
 
 int			ka_sample_interval = 1000;
 int			ka_checkpoint_sample_interval = 200;
 int			ka_history_size = 8192;
 int			ka_auto_apply = KA_AUTO_APPLY_OFF;
+char	   *ka_database = NULL;
+char	   *ka_reporter_role = NULL;
+int			ka_report_interval = 60;
+int			ka_retention = 30 * MINS_PER_DAY;
 char	   *ka_helper_socket = NULL;
 int			ka_helper_timeout = 60000;
 char	   *ka_probe_file = NULL;
@@ -60,6 +67,34 @@ ka_define_settings(void)
 							 KA_AUTO_APPLY_OFF, auto_apply_options,
 							 PGC_SIGHUP, GUC_SUPERUSER_ONLY,
 							 NULL, NULL, NULL);
+	DefineCustomStringVariable("kernel_advisor.database",
+							   "Database in which the reporter keeps the history of checkpoints and advice.",
+							   "The extension has to be created there.",
+							   &ka_database,
+							   "postgres",
+							   PGC_SIGHUP, GUC_IS_NAME,
+							   NULL, NULL, NULL);
+	DefineCustomStringVariable("kernel_advisor.role",
+							   "Role as which the reporter reads and writes the history tables.",
+							   "Empty: the owner of each table.",
+							   &ka_reporter_role,
+							   "",
+							   PGC_SIGHUP, GUC_SUPERUSER_ONLY | GUC_IS_NAME,
+							   NULL, NULL, NULL);
+	DefineCustomIntVariable("kernel_advisor.report_interval",
+							"Time between two reports: history is stored, and news about advice is told.",
+							"There is one after each checkpoint as well. 0: no reports.",
+							&ka_report_interval,
+							60, 0, MAX_REPORT_INTERVAL,
+							PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("kernel_advisor.retention",
+							"How long the history of checkpoints and advice is kept.",
+							"0: for ever.",
+							&ka_retention,
+							30 * MINS_PER_DAY, 0, MAX_RETENTION,
+							PGC_SIGHUP, GUC_UNIT_MIN,
+							NULL, NULL, NULL);
 	DefineCustomStringVariable("kernel_advisor.helper_socket",
 							   "Socket of kernel_advisord, the root helper.",
 							   "Empty: kernel settings are not changed from here.",

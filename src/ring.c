@@ -1,7 +1,7 @@
 /*
  * ring.c: shared memory, and the two rings in it.
  *
- * Layout: KaShared, then the slots of the samples, then those of the
+ * Layout: KaShared, the advice that stands, then the slots of the samples, then those of the
  * checkpoints.  history_size is the size of the slots of both.  See shared.h
  * for who may write what, ring.h for what readers may rely on.
  *
@@ -97,7 +97,7 @@ ring_init(KaRing *ring, int eighths, Size slot_size, Size *offset)
 static Size
 shared_bytes(void)
 {
-	return add_size(MAXALIGN(sizeof(KaShared)),
+	return add_size(add_size(MAXALIGN(sizeof(KaShared)), MAXALIGN(sizeof(KaStandingList))),
 					add_size(MAXALIGN(ring_bytes(7)), MAXALIGN(ring_bytes(1))));
 }
 
@@ -126,6 +126,9 @@ shared_startup(void)
 		Size		offset = MAXALIGN(sizeof(KaShared));
 
 		memset(ka_shared, 0, sizeof(KaShared));
+		ka_shared->standing = (KaStandingList *) ((char *) ka_shared + offset);
+		memset(ka_shared->standing, 0, sizeof(KaStandingList));
+		offset += MAXALIGN(sizeof(KaStandingList));
 		SpinLockInit(&ka_shared->mutex);
 		ka_shared->lock = &GetNamedLWLockTranche(TRANCHE)[0].lock;
 		ka_shared->changes_lock = &GetNamedLWLockTranche(TRANCHE)[1].lock;

@@ -476,6 +476,7 @@ ka_sampler_main(Datum arg)
 			now = tick(reset);
 			ka_auto_tick(now);
 			ka_trial_tick(now);
+			ka_reporter_tick(now);
 
 			if (reset || now < saved ||
 				TimestampDifferenceExceeds(saved, now, checkpoint ? SAVE_LATE_MS : SAVE_MS))

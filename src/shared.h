@@ -25,6 +25,7 @@
 
 #include "auto.h"
 #include "counters.h"
+#include "reporter.h"
 #include "ring.h"
 #include "trial.h"
 
@@ -55,6 +56,7 @@ typedef struct KaShared
 	LWLock	   *changes_lock;
 	TimestampTz incarnation;	/* constant: when this shared memory was made */
 	bool		sampler_accepted;	/* constant: the postmaster took our worker */
+	KaStandingList *standing;	/* constant; the list itself is for the reporter alone */
 
 	slock_t		mutex;			/* from here on under "mutex" */
 	uint64		events;			/* checkpoint starts and ends, resets: the sampler is due */
@@ -74,6 +76,9 @@ typedef struct KaShared
 	int			auto_pid;		/* of the auto_apply worker; 0: none */
 	bool		auto_no_worker; /* there was no room for one */
 	KaAutoStatus auto_status;
+	int			reporter_pid;	/* of the reporter; 0: none */
+	bool		reporter_no_worker; /* there was no room for one */
+	KaReporterStatus reporter_status;
 	uint32		probe_server_pid;	/* the postmaster's number on the host, as the probe counts; 0: not known */
 	KaTrialShared trial;
 

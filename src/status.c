@@ -181,6 +181,54 @@ status_probe(ReturnSetInfo *result)
 	put_status(result, "probe", state, detail, hint);
 }
 
+/* What the reports have done since the server started. */
+static char *
+reporter_counts(const KaReporterStatus *last)
+{
+	StringInfoData counts;
+
+	initStringInfo(&counts);
+	appendStringInfo(&counts, INT64_FORMAT " checkpoints and " INT64_FORMAT " events of advice stored since server start, "
+					 INT64_FORMAT " rows pruned, " INT64_FORMAT " checkpoints dropped",
+					 last->stored, last->events, last->pruned, last->dropped);
+	if (last->at != 0)
+		appendStringInfo(&counts, "; last report at %s, %.1f ms of CPU",
+						 timestamptz_to_str(last->at), last->cpu_us / 1000.0);
+	return counts.data;
+}
+
+static void
+status_reporter(ReturnSetInfo *result, const KaShared *shared)
+{
+	const KaReporterStatus *last = &shared->reporter_status;
+	const char *detail;
+
+	if (shared->sampler_starts == 0)
+	{
+		put_status(result, "reporter", "waiting", "it is launched by the sampler", NULL);
+		return;
+	}
+	if (shared->reporter_no_worker)
+	{
+		put_status(result, "reporter", "no worker",
+				   "there is no free background worker; tried again every minute",
+				   "Increase max_worker_processes and restart the server.");
+		return;
+	}
+	if (last->state == KA_REPORTER_OFF)
+	{
+		put_status(result, "reporter", ka_reporter_state_name[last->state],
+				   "history is kept in shared memory and its file only",
+				   "Set kernel_advisor.report_interval.");
+		return;
+	}
+	detail = reporter_counts(last);
+	if (last->detail[0])
+		detail = psprintf("%s; %s", last->detail, detail);
+	put_status(result, "reporter", ka_reporter_state_name[last->state], detail,
+			   last->hint[0] ? last->hint : NULL);
+}
+
 static void
 status_auto_apply(ReturnSetInfo *result, const KaShared *shared)
 {
@@ -256,8 +304,8 @@ ka_status(PG_FUNCTION_ARGS)
 		status_checkpoint_hook(result, &shared);
 		status_auto_apply(result, &shared);
 		status_trial(result, &shared);
+		status_reporter(result, &shared);
 	}
-	put_status(result, "reporter", "absent", "not part of this version: history is kept in shared memory and its file only", NULL);
 	status_helper(result);
 	status_probe(result);
 	return (Datum) 0;

@@ -28,7 +28,7 @@ restore_with(sub { stop_probe($p) });
 	is(readline($tool->{out}), "done\n", '10000 processes came and went');
 	# The kernel frees a process some time after its end, later still when it is busy.
 	my $after;
-	wait_until(sub { $after = show($p); return (grep { $_->{comm} eq 'probe_titled' } values %{ $after->{process} }) <= 1; });
+	wait_until(sub { $after = show($p); return (grep { $_->{comm} eq 'probe_titled' } values %{ $after->{process} }) <= 1; }, 60);
 	is($after->{state}, 'ok', 'it still publishes');
 	cmp_ok(scalar(keys %{ $after->{process} }), '<', 1000, 'rows of those that are gone are used again: ' . keys(%{ $after->{process} }) . ' are in use');
 	my $known = grep { $_->{comm} eq 'probe_titled' } values %{ $after->{process} };
