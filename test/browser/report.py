@@ -2,6 +2,7 @@
 """report.py: the HTML report in a real browser.  Prints TAP.
 
 report.py REPORT.html MODEL.json DAY.html [PICTURES]
+report.py --open REPORT.html	any report: it opens, is drawn, and is silent; prints "N charts, N checkpoints, N pieces of advice"
 
 REPORT.html	of a server whose names and settings are hostile markup
 MODEL.json	report('json') of the same server at the same time
@@ -186,18 +187,35 @@ def check_day(browser, path):
     quiet(browser, path, "24 hours")
 
 
+def programs():
+    return [shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")]
+
+
+def only_open(path):
+    with Browser(*programs()) as browser:
+        browser.open("about:blank")
+        browser.log("performance")
+        ok(load(browser, path), "the report opens")
+        quiet(browser, path, "the report")
+        print("%d charts, %d checkpoints, %d pieces of advice" % tuple(browser.run("""
+            return [document.querySelectorAll('.chart canvas').length, document.querySelectorAll('#checkpoints tbody tr').length,
+                document.querySelectorAll('#advice-list article').length]""")))
+    return 0 if all(results) else 1
+
+
 def main():
+    if sys.argv[1:2] == ["--open"] and len(sys.argv) == 3:
+        return only_open(sys.argv[2])
     if len(sys.argv) not in (4, 5):
         print(__doc__, file=sys.stderr)
         return 2
     report, model_path, day = sys.argv[1:4]
     pictures = Path(sys.argv[4]) if len(sys.argv) == 5 else None
     model = json.loads(Path(model_path).read_text())
-    programs = [shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")]
-    if not all(programs):
+    if not all(programs()):
         print("Bail out! chromium or chromedriver is missing")
         return 1
-    with Browser(*programs) as browser:
+    with Browser(*programs()) as browser:
         browser.size(1200, 900)
         browser.open("about:blank")
         browser.log("performance")  # what the browser's own first page asked for
