@@ -127,7 +127,7 @@ TEST(a_clock_set_back_starts_the_hold_again)
 TEST(more_than_fits)
 {
 	Row			rows[KA_STANDING_MAX + 2];
-	char		names[KA_STANDING_MAX + 2][8];
+	char		names[KA_STANDING_MAX + 2][16];
 
 	begin();
 	for (int i = 0; i < KA_STANDING_MAX + 2; i++)
