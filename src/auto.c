@@ -31,7 +31,6 @@
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
-#include "storage/ipc.h"
 #include "tcop/tcopprot.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -44,6 +43,7 @@
 #include "guc.h"
 #include "observe.h"
 #include "shared.h"
+#include "worker.h"
 #include "verdict.h"
 #include "kernel_advisord/knobs.h"
 #include "kernel_advisord/protocol.h"
@@ -436,31 +436,11 @@ choose_step(const KaAutoLog *log, KaAutoStatus *status)
  */
 
 static void
-auto_exit(int code, Datum arg)
+look_at_status(KaAutoStatus *status)
 {
-	(void) code;
-	(void) arg;
-
 	SpinLockAcquire(&ka_shared->mutex);
-	if (ka_shared->auto_pid == MyProcPid)
-		ka_shared->auto_pid = 0;
-	SpinLockRelease(&ka_shared->mutex);
-}
-
-/* One at a time, also when the sampler that launched the other one is gone. */
-static bool
-claim(KaAutoStatus *status)
-{
-	bool		claimed;
-
-	before_shmem_exit(auto_exit, (Datum) 0);
-	SpinLockAcquire(&ka_shared->mutex);
-	claimed = ka_shared->auto_pid == 0;
-	if (claimed)
-		ka_shared->auto_pid = MyProcPid;
 	*status = ka_shared->auto_status;
 	SpinLockRelease(&ka_shared->mutex);
-	return claimed;
 }
 
 static void
@@ -489,8 +469,9 @@ ka_auto_main(Datum arg)
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
 
-	if (!claim(&status))
+	if (!ka_worker_claim(&ka_shared->auto_pid))
 		return;
+	look_at_status(&status);
 	failed_before = status.failures;
 	status.failures = 0;
 	context = AllocSetContextCreate(TopMemoryContext, "kernel advisor auto-apply", ALLOCSET_DEFAULT_SIZES);

@@ -19,9 +19,6 @@
 
 #include <unistd.h>
 
-#include "postmaster/bgworker.h"
-#include "miscadmin.h"
-#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "auto.h"
@@ -29,6 +26,7 @@
 #include "guc.h"
 #include "sampler.h"
 #include "shared.h"
+#include "worker.h"
 
 #define RETRY_US INT64CONST(60000000)	/* after a step that never said anything, too */
 
@@ -76,22 +74,9 @@ step_is_due(TimestampTz now, uint64 settled)
 static bool
 launch(TimestampTz now)
 {
-	MemoryContext old_context = MemoryContextSwitchTo(TopMemoryContext);
-	BackgroundWorker registration;
-	bool		launched;
+	const KaWorkerOrder order = {.function = "ka_auto_main",.name = KA_AUTO_NAME};
+	bool		launched = ka_worker_start(&order, &worker);
 	bool		was_missing;
-
-	memset(&registration, 0, sizeof(registration));
-	registration.bgw_flags = BGWORKER_SHMEM_ACCESS;
-	registration.bgw_start_time = BgWorkerStart_ConsistentState;
-	registration.bgw_restart_time = BGW_NEVER_RESTART;
-	registration.bgw_notify_pid = MyProcPid;
-	strlcpy(registration.bgw_library_name, "pg_kernel_advisor", sizeof(registration.bgw_library_name));
-	strlcpy(registration.bgw_function_name, "ka_auto_main", sizeof(registration.bgw_function_name));
-	strlcpy(registration.bgw_name, KA_AUTO_NAME, sizeof(registration.bgw_name));
-	strlcpy(registration.bgw_type, KA_AUTO_NAME, sizeof(registration.bgw_type));
-	launched = RegisterDynamicBackgroundWorker(&registration, &worker);
-	MemoryContextSwitchTo(old_context);
 
 	SpinLockAcquire(&ka_shared->mutex);
 	was_missing = ka_shared->auto_no_worker;
@@ -102,14 +87,9 @@ launch(TimestampTz now)
 
 	if (launched)
 		return true;
-	worker = NULL;
 	retry_at = now + RETRY_US;
 	if (!was_missing)
-		ereport(LOG,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("kernel advisor auto-apply has no free background worker"),
-				 errdetail("It tries again every minute."),
-				 errhint("Increase max_worker_processes.")));
+		ka_worker_log_missing("kernel advisor auto-apply", "");
 	return false;
 }
 
@@ -118,15 +98,8 @@ ka_auto_tick(TimestampTz now)
 {
 	uint64		settled = ka_join_settled();
 
-	if (worker != NULL)
-	{
-		pid_t		pid;
-
-		if (GetBackgroundWorkerPid(worker, &pid) != BGWH_STOPPED)
-			return;
-		pfree(worker);
-		worker = NULL;
-	}
+	if (ka_worker_lives(&worker))
+		return;
 	if (now < retry_at && retry_at - now <= RETRY_US) /* else the clock was set back */
 		return;
 	if (!step_is_due(now, settled))

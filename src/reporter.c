@@ -35,7 +35,6 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
-#include "storage/ipc.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -48,6 +47,7 @@
 #include "reporter.h"
 #include "reporter_news.h"
 #include "shared.h"
+#include "worker.h"
 
 #define PRUNE_US INT64CONST(1000000)	/* then the next worker goes on */
 
@@ -424,31 +424,11 @@ find_tables(Report *report)
  */
 
 static void
-reporter_exit(int code, Datum arg)
+look_at_status(KaReporterStatus *status)
 {
-	(void) code;
-	(void) arg;
-
 	SpinLockAcquire(&ka_shared->mutex);
-	if (ka_shared->reporter_pid == MyProcPid)
-		ka_shared->reporter_pid = 0;
-	SpinLockRelease(&ka_shared->mutex);
-}
-
-/* One at a time, also when the sampler that launched the other one is gone. */
-static bool
-claim(KaReporterStatus *status)
-{
-	bool		claimed;
-
-	before_shmem_exit(reporter_exit, (Datum) 0);
-	SpinLockAcquire(&ka_shared->mutex);
-	claimed = ka_shared->reporter_pid == 0;
-	if (claimed)
-		ka_shared->reporter_pid = MyProcPid;
 	*status = ka_shared->reporter_status;
 	SpinLockRelease(&ka_shared->mutex);
-	return claimed;
 }
 
 static void
@@ -529,8 +509,9 @@ ka_reporter_main(Datum arg)
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
 
-	if (!claim(&report.status))
+	if (!ka_worker_claim(&ka_shared->reporter_pid))
 		return;
+	look_at_status(&report.status);
 	report.failed_before = report.status.sqlerrcode;
 	report.status.sqlerrcode = 0;
 	connected = OidIsValid(order.database);

@@ -26,15 +26,14 @@
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "postmaster/bgworker.h"
 #include "storage/lmgr.h"
-#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "guc.h"
 #include "reporter.h"
 #include "sampler.h"
 #include "shared.h"
+#include "worker.h"
 
 #define RETRY_US INT64CONST(60000000)	/* there was no worker */
 #define LEAST_US INT64CONST(500000) /* between two launches */
@@ -132,28 +131,17 @@ find_database(KaReporterOrder *order)
 static bool
 launch(TimestampTz now)
 {
-	MemoryContext old_context;
-	BackgroundWorker registration;
 	KaReporterOrder order = {.database = InvalidOid};
+	const KaWorkerOrder worker_order = {
+		.function = "ka_reporter_main",.name = KA_REPORTER_NAME,.connects = true,
+		.extra = &order,.extra_size = sizeof(order)
+	};
 	bool		launched;
 	bool		was_missing;
 
 	if (!RecoveryInProgress())
 		find_database(&order);
-
-	memset(&registration, 0, sizeof(registration));
-	registration.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	registration.bgw_start_time = BgWorkerStart_ConsistentState;
-	registration.bgw_restart_time = BGW_NEVER_RESTART;
-	registration.bgw_notify_pid = MyProcPid;
-	strlcpy(registration.bgw_library_name, "pg_kernel_advisor", sizeof(registration.bgw_library_name));
-	strlcpy(registration.bgw_function_name, "ka_reporter_main", sizeof(registration.bgw_function_name));
-	strlcpy(registration.bgw_name, KA_REPORTER_NAME, sizeof(registration.bgw_name));
-	strlcpy(registration.bgw_type, KA_REPORTER_NAME, sizeof(registration.bgw_type));
-	memcpy(registration.bgw_extra, &order, sizeof(order));
-	old_context = MemoryContextSwitchTo(TopMemoryContext);
-	launched = RegisterDynamicBackgroundWorker(&registration, &worker);
-	MemoryContextSwitchTo(old_context);
+	launched = ka_worker_start(&worker_order, &worker);
 
 	SpinLockAcquire(&ka_shared->mutex);
 	was_missing = ka_shared->reporter_no_worker;
@@ -163,14 +151,9 @@ launch(TimestampTz now)
 
 	if (launched)
 		return true;
-	worker = NULL;
 	retry_at = now + RETRY_US;
 	if (!was_missing)
-		ereport(LOG,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("kernel advisor reporter has no free background worker"),
-				 errdetail("It tries again every minute."),
-				 errhint("Increase max_worker_processes.")));
+		ka_worker_log_missing("kernel advisor reporter", "");
 	return false;
 }
 
@@ -182,15 +165,8 @@ ka_reporter_tick(TimestampTz now)
 
 	if (IsBinaryUpgrade)
 		return;
-	if (worker != NULL)
-	{
-		pid_t		pid;
-
-		if (GetBackgroundWorkerPid(worker, &pid) != BGWH_STOPPED)
-			return;
-		pfree(worker);
-		worker = NULL;
-	}
+	if (ka_worker_lives(&worker))
+		return;
 	if (ka_report_interval == 0)
 	{
 		launched_at = 0;

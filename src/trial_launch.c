@@ -14,13 +14,13 @@
 #include <unistd.h>
 
 #include "miscadmin.h"
-#include "postmaster/bgworker.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
 #include "shared.h"
 #include "trial.h"
+#include "worker.h"
 
 #define POLL_MS 10
 #define NO_WORKER_RETRY_US INT64CONST(60000000)
@@ -98,23 +98,9 @@ ka_trial_wait(long ms)
 static bool
 launch(int64 trial_id, BackgroundWorkerHandle **handle)
 {
-	MemoryContext old_context = MemoryContextSwitchTo(TopMemoryContext);
-	BackgroundWorker registration;
-	bool		launched;
+	const KaWorkerOrder order = {.function = "ka_trial_main",.name = KA_TRIAL_NAME,.arg = Int64GetDatum(trial_id)};
 
-	memset(&registration, 0, sizeof(registration));
-	registration.bgw_flags = BGWORKER_SHMEM_ACCESS;
-	registration.bgw_start_time = BgWorkerStart_ConsistentState;
-	registration.bgw_restart_time = BGW_NEVER_RESTART;
-	registration.bgw_notify_pid = MyProcPid;
-	registration.bgw_main_arg = Int64GetDatum(trial_id);
-	strlcpy(registration.bgw_library_name, "pg_kernel_advisor", sizeof(registration.bgw_library_name));
-	strlcpy(registration.bgw_function_name, "ka_trial_main", sizeof(registration.bgw_function_name));
-	strlcpy(registration.bgw_name, KA_TRIAL_NAME, sizeof(registration.bgw_name));
-	strlcpy(registration.bgw_type, KA_TRIAL_NAME, sizeof(registration.bgw_type));
-	launched = RegisterDynamicBackgroundWorker(&registration, handle);
-	MemoryContextSwitchTo(old_context);
-	return launched;
+	return ka_worker_start(&order, handle);
 }
 
 bool
@@ -122,7 +108,6 @@ ka_trial_start_worker(int64 trial_id)
 {
 	BackgroundWorkerHandle *handle;
 	KaTrialShared trial;
-	pid_t		pid;
 
 	if (!launch(trial_id, &handle))
 		return false;
@@ -131,7 +116,7 @@ ka_trial_start_worker(int64 trial_id)
 	{
 		ka_trial_wait(POLL_MS);
 		ka_trial_look(&trial);
-	} while (trial.owner_pid == MyProcPid && GetBackgroundWorkerPid(handle, &pid) != BGWH_STOPPED);
+	} while (trial.owner_pid == MyProcPid && ka_worker_lives(&handle));
 	return true;
 }
 
@@ -173,11 +158,7 @@ note_launch(bool launched, TimestampTz now)
 		ka_shared->trial.retry_at = now + NO_WORKER_RETRY_US;
 	SpinLockRelease(&ka_shared->mutex);
 	if (!launched && !was_missing)
-		ereport(LOG,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("kernel advisor trial has no free background worker to set the old value back"),
-				 errdetail("It tries again every minute."),
-				 errhint("Increase max_worker_processes.")));
+		ka_worker_log_missing("kernel advisor trial", " to set the old value back");
 }
 
 void
@@ -197,21 +178,12 @@ ka_trial_tick(TimestampTz now)
 		MemoryContextSwitchTo(old_context);
 		MemoryContextDelete(context);
 	}
-	if (worker != NULL)
-	{
-		pid_t		pid;
-
-		if (GetBackgroundWorkerPid(worker, &pid) != BGWH_STOPPED)
-			return;
-		pfree(worker);
-		worker = NULL;
-	}
+	if (ka_worker_lives(&worker))
+		return;
 	ka_trial_look(&trial);
 	if (!trial.open || trial.owner_pid != 0 ||
 		(now < trial.retry_at && trial.retry_at - now <= MOST_RETRY_US))	/* else the clock was set back */
 		return;
 	launched = launch(0, &worker);
-	if (!launched)
-		worker = NULL;
 	note_launch(launched, now);
 }
