@@ -1,26 +1,14 @@
 /*
- * changes.c: the file of the change log.
+ * changes.c: the file of the change log (record_file.h), and what its records
+ * say by now.
  *
- * Header, records (oldest first), CRC-32C of all before it.  The structs go to
- * the file as they are in memory: the header carries their size, and whatever
- * does not match is ignored as a whole with one line in the log; the next
- * change begins a new file then.  What the file says is checked before it is
- * used: numbers are looked up in tables, texts end.
- *
- * Lock: ka_shared->changes_lock, exclusive, from reading to renaming; readers
- * take none.  It is held across file access and palloc, as AutoFileLock is by
- * ALTER SYSTEM; what cannot be written is reported after its release.
+ * Lock: ka_shared->changes_lock; what cannot be written is reported after its
+ * release.
  */
 #include "postgres.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "access/xlog.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "port/pg_crc32c.h"
-#include "storage/fd.h"
 #include "storage/procarray.h"
 #include "utils/timestamp.h"
 
@@ -28,32 +16,27 @@
 #include "changes.h"
 #include "helper.h"
 #include "machine.h"
+#include "record_file.h"
 #include "shared.h"
 
-#define CHANGES_TMP KA_CHANGES_FILE ".tmp"
-#define MAGIC "KACHNG\r\n"
-#define VERSION 1				/* also when only the meaning of a field changes */
+static const char *changes_problem(const KaRecordsHeader *header, const void *stored);
 
-typedef struct ChangesHeader
-{
-	char		magic[8];
-	uint32		version;
-	uint32		record_size;	/* bytes */
-	uint64		system_identifier;
-	int64		last_id;		/* newest change_id that was given out */
-	int64		nrecords;
-} ChangesHeader;
+static const KaRecordFormat format = {
+	.magic = "KACHNG\r\n",
+	.version = 1,
+	.record_size = sizeof(KaChangeRecord),
+	.most = KA_MAX_CHANGES,
+	.not_ours = "it is not a log of changes",
+};
 
-/* The file in memory; one palloc, with room for one record more. */
-typedef struct Changes
-{
-	ChangesHeader header;
-	KaChangeRecord records[FLEXIBLE_ARRAY_MEMBER];
-} Changes;
+static KaRecordFile file = {
+	.path = KA_CHANGES_FILE,
+	.temporary = KA_CHANGES_FILE ".tmp",
+	.noun = "change log",
+	.format = &format,
+	.problem = changes_problem,
+};
 
-#define CHANGES_BYTES(n) (offsetof(Changes, records) + (n) * sizeof(KaChangeRecord))
-
-StaticAssertDecl(offsetof(Changes, records) == sizeof(ChangesHeader), "no padding in the file");
 StaticAssertDecl(sizeof(KaChangeRecord) % 8 == 0, "records follow each other");
 
 /*
@@ -175,115 +158,35 @@ record_valid(const KaChangeRecord *record, int64 after_id, int64 last_id)
 		ENDS(record, persisted_in) && ENDS(record, boot_file) && ENDS(record, detail) && ENDS(record, hint);
 }
 
-/* Reads all of it into "changes"; returns NULL, or what is wrong with the file. */
 static const char *
-load(FILE *file, Changes **changes)
+changes_problem(const KaRecordsHeader *header, const void *stored)
 {
-	ChangesHeader header;
-	struct stat st;
-	Changes    *loaded;
-	pg_crc32c	crc;
-	pg_crc32c	stored;
+	const KaChangeRecord *records = stored;
 	int64		last = 0;
 
-	if (fread(&header, sizeof(header), 1, file) != 1)
-		return "it is truncated";
-	if (memcmp(header.magic, MAGIC, sizeof(header.magic)) != 0)
-		return "it is not a log of changes";
-	if (header.version != VERSION || header.record_size != sizeof(KaChangeRecord))
-		return "it was written by another version";
-	if (header.system_identifier != GetSystemIdentifier())
-		return "it belongs to another database cluster";
-	if (header.nrecords < 0 || header.nrecords > KA_MAX_CHANGES || header.last_id < 0)
-		return "its header is damaged";
-	if (fstat(fileno(file), &st) != 0 ||
-		(uint64) st.st_size != CHANGES_BYTES(header.nrecords) + sizeof(crc))
-		return "it is truncated";
-
-	loaded = palloc(CHANGES_BYTES(header.nrecords + 1));
-	loaded->header = header;
-	if (fread(loaded->records, sizeof(KaChangeRecord), header.nrecords, file) != (size_t) header.nrecords ||
-		fread(&stored, sizeof(stored), 1, file) != 1)
-		return "it is truncated";
-	INIT_CRC32C(crc);
-	COMP_CRC32C(crc, loaded, CHANGES_BYTES(header.nrecords));
-	FIN_CRC32C(crc);
-	if (!EQ_CRC32C(crc, stored))
-		return "its checksum does not match";
-	for (int64 i = 0; i < header.nrecords; i++)
+	for (int64 i = 0; i < header->nrecords; i++)
 	{
-		if (!record_valid(&loaded->records[i], last, header.last_id))
+		if (!record_valid(&records[i], last, header->last_id))
 			return "it is damaged";
-		last = loaded->records[i].change_id;
+		last = records[i].change_id;
 	}
-	*changes = loaded;
 	return NULL;
-}
-
-/* Never NULL: empty when there is no file, or none that is ours. */
-static Changes *
-read_changes(void)
-{
-	Changes    *changes = NULL;
-	const char *problem;
-	FILE	   *file = AllocateFile(KA_CHANGES_FILE, PG_BINARY_R);
-
-	if (file != NULL)
-	{
-		static char logged[64] = "";
-
-		problem = load(file, &changes);
-		FreeFile(file);
-		/* Once in each process, not at every look at the view. */
-		if (problem != NULL && strcmp(problem, logged) != 0)
-		{
-			strlcpy(logged, problem, sizeof(logged));
-			ereport(LOG,
-					(errmsg("ignoring kernel advisor change log \"%s\": %s",
-							KA_CHANGES_FILE, problem)));
-		}
-	}
-	else if (errno != ENOENT)
-		ereport(LOG,
-				(errcode_for_file_access(),
-				 errmsg("could not open file \"%s\": %m", KA_CHANGES_FILE)));
-
-	if (changes == NULL)
-	{
-		changes = palloc0(CHANGES_BYTES(1));
-		memcpy(changes->header.magic, MAGIC, sizeof(changes->header.magic));
-		changes->header.version = VERSION;
-		changes->header.record_size = sizeof(KaChangeRecord);
-		changes->header.system_identifier = GetSystemIdentifier();
-	}
-	return changes;
 }
 
 int
 ka_changes_read(KaChangeRecord **records)
 {
-	Changes    *changes = read_changes();
+	KaRecords  *changes = ka_records_read(&file);
 
-	*records = changes->records;
+	*records = (KaChangeRecord *) changes->data;
 	return (int) changes->header.nrecords;
-}
-
-static KaChangeRecord *
-find(Changes *changes, int64 change_id)
-{
-	for (int64 i = 0; i < changes->header.nrecords; i++)
-	{
-		if (changes->records[i].change_id == change_id)
-			return &changes->records[i];
-	}
-	return NULL;
 }
 
 bool
 ka_changes_find(int64 change_id, KaChangeRecord *record)
 {
-	Changes    *changes = read_changes();
-	KaChangeRecord *found = find(changes, change_id);
+	KaRecords  *changes = ka_records_read(&file);
+	KaChangeRecord *found = ka_records_find(changes, change_id);
 
 	if (found)
 		*record = *found;
@@ -297,41 +200,12 @@ ka_changes_find(int64 change_id, KaChangeRecord *record)
  * ----------------------------------------------------------------
  */
 
-/* 0, or an errno. */
-static int
-write_changes(const Changes *changes)
-{
-	Size		bytes = CHANGES_BYTES(changes->header.nrecords);
-	pg_crc32c	crc;
-	int			error = 0;
-	FILE	   *file;
-
-	INIT_CRC32C(crc);
-	COMP_CRC32C(crc, changes, bytes);
-	FIN_CRC32C(crc);
-
-	file = AllocateFile(CHANGES_TMP, PG_BINARY_W);
-	if (file == NULL)
-		return errno;
-	errno = 0;
-	if (fwrite(changes, bytes, 1, file) != 1 || fwrite(&crc, sizeof(crc), 1, file) != 1)
-		error = errno ? errno : ENOSPC;
-	if (FreeFile(file) != 0 && error == 0)
-		error = errno;
-	/* durable_rename syncs the file first, and logs what goes wrong. */
-	if (error == 0 && durable_rename(CHANGES_TMP, KA_CHANGES_FILE, LOG) != 0)
-		error = errno ? errno : EIO;
-	if (error != 0)
-		unlink(CHANGES_TMP);
-	return error;
-}
-
 void
 ka_changes_begin(KaChangeRecord *record)
 {
 	TimestampTz since = record->at - KA_EFFECT_BEFORE_SECONDS * USECS_PER_SEC;
-	Changes    *changes;
-	int			error;
+	KaChangeRecord *changes;
+	int			n;
 
 	ka_shared_require();
 	record->incarnation = ka_shared->incarnation;
@@ -339,42 +213,17 @@ ka_changes_begin(KaChangeRecord *record)
 	record->state = KA_STATE_IN_PROGRESS;
 
 	/* What it was like before: not beyond the change before this one. */
-	changes = read_changes();
-	if (changes->header.nrecords > 0)
-	{
-		const KaChangeRecord *last = &changes->records[changes->header.nrecords - 1];
-
-		since = Max(since, Max(last->at, last->ended_at));
-	}
+	n = ka_changes_read(&changes);
+	if (n > 0)
+		since = Max(since, Max(changes[n - 1].at, changes[n - 1].ended_at));
 	ka_effect_measure(since, record->at, &record->before);
-	pfree(changes);
-
-	LWLockAcquire(ka_shared->changes_lock, LW_EXCLUSIVE);
-	changes = read_changes();
-	if (changes->header.nrecords == KA_MAX_CHANGES)
-		memmove(&changes->records[0], &changes->records[1],
-				--changes->header.nrecords * sizeof(KaChangeRecord));
-	record->change_id = ++changes->header.last_id;
-	changes->records[changes->header.nrecords++] = *record;
-	error = write_changes(changes);
-	LWLockRelease(ka_shared->changes_lock);
-	pfree(changes);
-
-	if (error != 0)
-	{
-		record->change_id = 0;
-		errno = error;
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not write file \"%s\": %m", CHANGES_TMP),
-				 errdetail("Nothing was changed.")));
-	}
+	ka_records_add(&file, record);
 }
 
 void
 ka_changes_finish(KaChangeRecord *record)
 {
-	Changes    *changes;
+	KaRecords  *changes;
 	KaChangeRecord *stored;
 	int			error = 0;
 
@@ -384,8 +233,8 @@ ka_changes_finish(KaChangeRecord *record)
 		record->ended_at = GetCurrentTimestamp();
 
 	LWLockAcquire(ka_shared->changes_lock, LW_EXCLUSIVE);
-	changes = read_changes();
-	stored = find(changes, record->change_id);
+	changes = ka_records_read(&file);
+	stored = ka_records_find(changes, record->change_id);
 	if (stored)
 	{
 		/* Somebody may have undone it while the caller had its copy. */
@@ -393,9 +242,9 @@ ka_changes_finish(KaChangeRecord *record)
 			record->rolled_back_by = stored->rolled_back_by;
 		*stored = *record;
 		if (record->action == KA_ACTION_ROLLBACK && ka_apply_granted(record) &&
-			(stored = find(changes, record->refers)) != NULL)
+			(stored = ka_records_find(changes, record->refers)) != NULL)
 			stored->rolled_back_by = record->change_id;
-		error = write_changes(changes);
+		error = ka_records_write(&file, changes);
 	}
 	LWLockRelease(ka_shared->changes_lock);
 	pfree(changes);
@@ -405,7 +254,7 @@ ka_changes_finish(KaChangeRecord *record)
 		errno = error;
 		ereport(LOG,
 				(errcode_for_file_access(),
-				 errmsg("could not write file \"%s\": %m", CHANGES_TMP),
+				 errmsg("could not write file \"%s\": %m", file.temporary),
 				 errdetail("Change " INT64_FORMAT " of \"%s\" was: %s.",
 						   record->change_id, record->subject, ka_change_state_name(record->state))));
 	}

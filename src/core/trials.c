@@ -8,8 +8,13 @@
 #include <math.h>
 #include <string.h>
 
-#define MAGIC "KATRIAL\n"
-#define VERSION 1				/* also when only the meaning of a field changes */
+const KaRecordFormat ka_trials_format = {
+	.magic = "KATRIAL\n",
+	.version = 1,
+	.record_size = sizeof(KaTrialRecord),
+	.most = KA_TRIALS_KEPT,
+	.not_ours = "it is not a file of trials",
+};
 
 #define SETTLE_LEAST_US INT64_C(1000000)	/* backends report their transactions once a second */
 #define SETTLE_MOST_US INT64_C(30000000)
@@ -31,32 +36,6 @@ ka_trial_state_name(int32_t state)
 			KA_TRIAL_STATES(TRIAL_STATE)
 #undef TRIAL_STATE
 	}
-	return NULL;
-}
-
-void
-ka_trials_header_init(KaTrialsHeader *header, uint64_t system_identifier)
-{
-	memset(header, 0, sizeof(*header));
-	memcpy(header->magic, MAGIC, sizeof(header->magic));
-	header->version = VERSION;
-	header->record_size = sizeof(KaTrialRecord);
-	header->system_identifier = system_identifier;
-}
-
-const char *
-ka_trials_header_problem(const KaTrialsHeader *header, uint64_t bytes, uint64_t system_identifier)
-{
-	if (memcmp(header->magic, MAGIC, sizeof(header->magic)) != 0)
-		return "it is not a file of trials";
-	if (header->version != VERSION || header->record_size != sizeof(KaTrialRecord))
-		return "it was written by another version";
-	if (header->system_identifier != system_identifier)
-		return "it belongs to another database cluster";
-	if (header->nrecords < 0 || header->nrecords > KA_TRIALS_KEPT || header->last_id < 0)
-		return "its header is damaged";
-	if (bytes != sizeof(*header) + (uint64_t) header->nrecords * sizeof(KaTrialRecord))
-		return "it is truncated";
 	return NULL;
 }
 
@@ -88,8 +67,9 @@ record_valid(const KaTrialRecord *record)
 }
 
 const char *
-ka_trials_records_problem(const KaTrialsHeader *header, const KaTrialRecord *records)
+ka_trials_problem(const KaRecordsHeader *header, const void *stored)
 {
+	const KaTrialRecord *records = stored;
 	int64_t		last = 0;
 
 	for (int64_t i = 0; i < header->nrecords; i++)

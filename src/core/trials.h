@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "records.h"
 #include "stats.h"
 
 typedef enum KaTrialMeasure
@@ -81,25 +82,11 @@ typedef struct KaTrialRecord
 	KaComparison results[KA_NTRIAL_MEASURES];
 } KaTrialRecord;
 
-typedef struct KaTrialsHeader
-{
-	char		magic[8];
-	uint32_t	version;
-	uint32_t	record_size;	/* bytes */
-	uint64_t	system_identifier;
-	int64_t		last_id;		/* newest trial_id that was given out */
-	int64_t		nrecords;
-} KaTrialsHeader;
+/* The file; its records are looked at by ka_trials_problem. */
+extern const KaRecordFormat ka_trials_format;
 
-/* Sets magic, version and size; no records. */
-extern void ka_trials_header_init(KaTrialsHeader *header, uint64_t system_identifier);
-
-/*
- * What is wrong with a file of "bytes" bytes (without the checksum at its end)
- * that begins with this header, or with its records; NULL: nothing.
- */
-extern const char *ka_trials_header_problem(const KaTrialsHeader *header, uint64_t bytes, uint64_t system_identifier);
-extern const char *ka_trials_records_problem(const KaTrialsHeader *header, const KaTrialRecord *records);
+/* What is wrong with the records of a file with this header; NULL: nothing. */
+extern const char *ka_trials_problem(const KaRecordsHeader *header, const void *records);
 
 /* The part of a block that is thrown away: a quarter, one second at least and thirty at most. */
 extern int64_t ka_trial_settle_us(int64_t block_us);

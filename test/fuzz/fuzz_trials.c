@@ -32,7 +32,7 @@ make_plausible(KaTrialRecord *record, int64_t id)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	KaTrialsHeader header;
+	KaRecordsHeader header;
 	KaTrialRecord *records;
 	size_t		n;
 
@@ -44,11 +44,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	{
 		int64_t		last_id = header.last_id;
 
-		ka_trials_header_init(&header, 1);
+		ka_records_header_init(&header, &ka_trials_format, 1);
 		header.nrecords = (int64_t) n;
 		header.last_id = data[0] % 4 == 1 ? last_id : (int64_t) n;
 	}
-	if (ka_trials_header_problem(&header, size, 1) != NULL)
+	if (ka_records_header_problem(&header, &ka_trials_format, size, 1) != NULL)
 		return 0;
 	if ((uint64_t) header.nrecords != n || n > KA_TRIALS_KEPT)
 		abort();
@@ -58,7 +58,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < n; i++)
 		if (data[sizeof(header) + i * sizeof(KaTrialRecord)] % 4 != 0)
 			make_plausible(&records[i], (int64_t) i + 1);
-	if (ka_trials_records_problem(&header, records) == NULL)
+	if (ka_trials_problem(&header, records) == NULL)
 	{
 		for (size_t i = 0; i < n; i++)
 		{

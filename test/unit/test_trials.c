@@ -7,13 +7,13 @@
 
 #define SYSTEM UINT64_C(7305123456789)
 
-static KaTrialsHeader header;
+static KaRecordsHeader header;
 static KaTrialRecord records[3];
 
 static void
 valid_file(int n)
 {
-	ka_trials_header_init(&header, SYSTEM);
+	ka_records_header_init(&header, &ka_trials_format, SYSTEM);
 	header.nrecords = n;
 	header.last_id = 10;
 	memset(records, 0, sizeof(records));
@@ -32,19 +32,19 @@ valid_file(int n)
 static uint64_t
 bytes(int n)
 {
-	return sizeof(KaTrialsHeader) + n * sizeof(KaTrialRecord);
+	return sizeof(KaRecordsHeader) + n * sizeof(KaTrialRecord);
 }
 
 static const char *
 header_problem(uint64_t size)
 {
-	return ka_trials_header_problem(&header, size, SYSTEM);
+	return ka_records_header_problem(&header, &ka_trials_format, size, SYSTEM);
 }
 
 static bool
 good(void)
 {
-	return ka_trials_records_problem(&header, records) == NULL;
+	return ka_trials_problem(&header, records) == NULL;
 }
 
 TEST(a_file_that_is_ours)
