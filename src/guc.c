@@ -83,7 +83,7 @@ ka_define_settings(void)
 							   NULL, NULL, NULL);
 	DefineCustomIntVariable("kernel_advisor.report_interval",
 							"Time between two reports: history is stored, and news about advice is told.",
-							"There is one after each checkpoint as well. 0: no reports.",
+							"There is one after a checkpoint as well, at most every ten seconds. 0: no reports.",
 							&ka_report_interval,
 							60, 0, MAX_REPORT_INTERVAL,
 							PGC_SIGHUP, GUC_UNIT_S,

@@ -4,7 +4,8 @@
  * Runs in the sampler, once per sample, and never waits.  A report is due
  *
  *	- report_interval after the last one;
- *	- when a checkpoint has ended and got its samples;
+ *	- when a checkpoint has ended and got its samples, at most every ten seconds:
+ *	  a report is a process of its own, some 15 ms of CPU;
  *	- when a setting of the reporter was changed, or the server was promoted;
  *	- at the time that the last report asked for: it had more to prune.
  *
@@ -37,6 +38,7 @@
 
 #define RETRY_US INT64CONST(60000000)	/* there was no worker */
 #define LEAST_US INT64CONST(500000) /* between two launches */
+#define AFTER_CHECKPOINT_S 10	/* least time since the last report; report_interval where that is shorter */
 #define INVALID_DATABASE (-2)	/* datconnlimit of a database whose DROP was interrupted */
 
 const char *const ka_reporter_state_name[KA_NREPORTER_STATES] = {
@@ -83,7 +85,8 @@ is_due(TimestampTz now, uint64 settled, uint32 settings)
 		return true;
 	if (now < launched_at + LEAST_US)
 		return false;
-	return settled != seen_settled ||
+	return (settled != seen_settled &&
+			now >= launched_at + (int64) Min(AFTER_CHECKPOINT_S, ka_report_interval) * USECS_PER_SEC) ||
 		now >= launched_at + (int64) ka_report_interval * USECS_PER_SEC ||
 		(due_at != 0 && now >= due_at);
 }
