@@ -15,7 +15,7 @@ use lib "$FindBin::Bin/../kernel_advisor_probe/t";
 use Probe;
 
 our @EXPORT = qw(with_server set_kernel thp_file machine progress percentile median range grouped bench_log start_pgbench
-	pool_pages set_pool write_results json markdown escaped);
+	pool_pages set_pool write_results INSERT_TABLE insert_script json markdown escaped);
 
 # The script starts again below with_server, with a server, the extension and the probe of its own.
 sub with_server
@@ -129,6 +129,15 @@ sub write_results
 	return;
 }
 
+# Fills WAL and a table, some 2 MB a transaction; beforehand INSERT_TABLE, and TRUNCATE load between two runs.
+use constant INSERT_TABLE => 'CREATE TABLE load (i int, t text)';
+sub insert_script
+{
+	my ($scratch) = @_;
+	spew("$scratch/insert.sql", "INSERT INTO load SELECT i, repeat(i::text, 60) FROM generate_series(1, 3000) AS i;\n");
+	return "$scratch/insert.sql";
+}
+
 # pgbench beside the script, its transactions logged: { finish => sub { tps, latencies } }, both without the first
 # warm_up seconds, which also include the connecting.
 sub start_pgbench
@@ -177,18 +186,19 @@ sub start_pgbench
 
 # ---------------------------------------------------------------- numbers and tables
 
-# Of sorted values; nothing of none.
+# Of sorted values; undef of none.
 sub percentile
 {
 	my ($sorted, $percent) = @_;
-	return if !@$sorted;
+	return undef if !@$sorted;	## no critic
 	return $sorted->[ min($#$sorted, POSIX::ceil(@$sorted * $percent / 100) - 1) ];
 }
 
+# undef of none: it is used in lists.
 sub median
 {
 	my @sorted = sort { $a <=> $b } grep { defined } @_;
-	return if !@sorted;
+	return undef if !@sorted;	## no critic
 	return @sorted % 2 ? $sorted[ $#sorted / 2 ] : ($sorted[ @sorted / 2 - 1 ] + $sorted[ @sorted / 2 ]) / 2;
 }
 

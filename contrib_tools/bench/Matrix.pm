@@ -11,29 +11,36 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(presets preset cells cell_text settings make_cluster side_of run_side load_server summary matrix_markdown matrix_page @MEASURES);
 
-# What a preset is: the loads for whole and for fragmented memory, lengths in seconds, and the cells.  The load in
-# fragmented memory is smaller, since only half of the memory can be free in single pages.
+# The loads: pgbench's own tables, updated by many connections; and inserts at a fixed rate, which write files anew: that
+# is where fragmented memory is felt.  arguments: of pgbench; between: before each run
+my %LOADS = (
+	update => { arguments => sub { return qw(-N -M prepared) }, between => q{SELECT sum(pg_prewarm(oid, 'buffer')) FROM pg_class WHERE relname ~ '^pgbench_'}, settings => [] },
+	insert => { arguments => sub { my ($scratch) = @_; return ('-f', insert_script($scratch), '--rate', 15) }, between => 'TRUNCATE load', settings => [ 'wal_recycle = off' ] });
+
+my %FRAGMENTED = (load => 'insert', clients => 2, shared_buffers => '1GB', free_mb => 9000);
+
+# What a preset is: the loads in whole and in fragmented memory, lengths in seconds, and the cells.
 my %PRESETS = (
 	small => {
 		what => '2 CPUs and 24 GB: 45 minutes',
 		rounds => 3, warm_up => 15, seconds => 40, timeout => 30,
-		whole => { clients => 400, shared_buffers => '6GB', scale => 340 },
-		fragmented => { clients => 50, shared_buffers => '1GB', scale => 60, free_mb => 9000 },
+		whole => { load => 'update', clients => 400, shared_buffers => '6GB', scale => 340 },
+		fragmented => \%FRAGMENTED,
 		cells => \&few_cells,
 	},
 	full => {
 		what => 'every combination; a day, and can be taken up again',
 		rounds => 5, warm_up => 60, seconds => 300, timeout => 60,
-		whole => { clients => 400, shared_buffers => '6GB', scale => 340 },
-		fragmented => { clients => 50, shared_buffers => '1GB', scale => 60, free_mb => 9000 },
+		whole => { load => 'update', clients => 400, shared_buffers => '6GB', scale => 340 },
+		fragmented => \%FRAGMENTED,
 		cells => \&all_cells,
 	},
 	tiny => {
 		what => 'to see that it works, not to quote',
 		rounds => 2, warm_up => 2, seconds => 6, timeout => 30,
-		whole => { clients => 20, shared_buffers => '256MB', scale => 10 },
-		fragmented => { clients => 20, shared_buffers => '256MB', scale => 10, free_mb => 4000 },
-		cells => sub { return grep { $_->{thp} ne 'madvise' && $_->{shmem} eq 'never' } few_cells() },
+		whole => { load => 'update', clients => 20, shared_buffers => '256MB', scale => 10 },
+		fragmented => { %FRAGMENTED, shared_buffers => '256MB', free_mb => 4000 },
+		cells => sub { return grep { $_->{thp} eq 'madvise' } few_cells() },
 	});
 
 sub presets { return map { "$_: $PRESETS{$_}{what}" } sort keys %PRESETS; }
@@ -76,20 +83,24 @@ sub cell_text { my ($cell) = @_; return join(' ', @{$cell}{qw(memory huge_pages 
 sub settings
 {
 	my ($preset, $load, $published) = @_;
-	return ("shared_buffers = $load->{shared_buffers}", 'max_connections = ' . ($load->{clients} + 20),
+	return (@{ $LOADS{ $load->{load} }{settings} }, "shared_buffers = $load->{shared_buffers}", 'max_connections = ' . ($load->{clients} + 20),
 		"checkpoint_timeout = $preset->{timeout}s", 'max_wal_size = 4GB', 'min_wal_size = 1GB', 'synchronous_commit = off', 'autovacuum = off',
 		'kernel_advisor.sample_interval = 500ms', 'kernel_advisor.report_interval = 0', "kernel_advisor.probe_file = '$published'");
 }
 
-# The tables of pgbench for one of the loads, in a directory of the file system.
+# The tables of one of the loads, in a directory of the file system.
 sub make_cluster
 {
 	my ($preset, $load, $directory, $published) = @_;
 	mkdir($directory);
 	my $s = start_server($directory, settings($preset, $load, $published), 'huge_pages = off', 'fsync = off', 'max_wal_size = 20GB');
-	command('runuser', '-u', 'postgres', '--', 'sh', '-c', 'exec "$@" >/dev/null 2>&1', 'sh', "$s->{bin}/pgbench", '-h', $s->{sockets}, '-p', $s->{port}, '-U', 'postgres', '-i', '-q', '-s', $load->{scale}, 'postgres')
-	  or die "pgbench -i failed\n";
-	query($s, 'CREATE EXTENSION pg_prewarm');
+	if ($load->{load} eq 'insert') { query($s, INSERT_TABLE); }
+	else
+	{
+		command('runuser', '-u', 'postgres', '--', 'sh', '-c', 'exec "$@" >/dev/null 2>&1', 'sh', "$s->{bin}/pgbench", '-h', $s->{sockets}, '-p', $s->{port}, '-U', 'postgres', '-i', '-q', '-s', $load->{scale}, 'postgres')
+		  or die "pgbench -i failed\n";
+		query($s, 'CREATE EXTENSION pg_prewarm');
+	}
 	stop_server($s, 'fast');
 	return;
 }
@@ -149,9 +160,10 @@ sub run_side
 sub load_server
 {
 	my ($s, $preset, $load, %at) = @_;
-	query($s, "SELECT sum(pg_prewarm(oid, 'buffer')) FROM pg_class WHERE relname ~ '^pgbench_'");
+	my $what = $LOADS{ $load->{load} };
+	query($s, $what->{between});
 	my $bench = start_pgbench($s, $at{scratch}, warm_up => $preset->{warm_up}, seconds => $preset->{seconds},
-		arguments => [ '-N', '-M', 'prepared', '-c', $load->{clients}, '-j', 2 ]);
+		arguments => [ $what->{arguments}->($at{scratch}), '-c', $load->{clients}, '-j', 2 ], sampling => $load->{load} eq 'insert' ? 1 : 0.1);
 	sleep($preset->{warm_up});
 	my $from = query($s, 'SELECT clock_timestamp()');
 	my $run = $bench->{finish}->();

@@ -31,7 +31,7 @@ PROBE_UNITDIR ?= $(if $(filter /usr,$(PROBE_PREFIX)),$(or $(shell $(PKG_CONFIG) 
 .DEFAULT_GOAL := $(or $(.DEFAULT_GOAL),probe)
 
 # Asked for the probe, say what is missing; asked for anything else, keep quiet.
-PROBE_GOALS := $(filter probe install-probe unit-probe unit-probe-valgrind fuzz-probe rootcheck-probe,$(or $(MAKECMDGOALS),$(.DEFAULT_GOAL)))
+PROBE_GOALS := $(filter probe install-probe unit-probe unit-probe-valgrind fuzz-probe probe-tools rootcheck-probe,$(or $(MAKECMDGOALS),$(.DEFAULT_GOAL)))
 ifneq ($(PROBE_GOALS),)
 define probe_need
 ifneq ($$(shell $(PKG_CONFIG) --exists '$(1)' && echo found),found)
@@ -134,12 +134,14 @@ fuzz-probe: $(addprefix $(PROBE_BUILD)/fuzz/bin/,$(PROBE_FUZZERS))
 	@mkdir -p $(addprefix $(PROBE_BUILD)/corpus/,$(PROBE_FUZZERS))
 	@test/run_fuzz $(or $(FUZZ_SECONDS),10) $(PROBE_BUILD)/corpus $^
 
-rootcheck-probe: probe $(addprefix $(PROBE_BUILD)/plain/bin/,$(PROBE_TOOLS))
+probe-tools: $(addprefix $(PROBE_BUILD)/plain/bin/,$(PROBE_TOOLS))
+
+rootcheck-probe: probe probe-tools
 	cd $(PROBE) && prove $(or $(PROVE_FLAGS),--timer) t/*.t
 
 clean: clean-probe
 clean-probe:
 	rm -rf $(PROBE_BUILD) $(PROBE)/kernel_advisor_probe
 
-.PHONY: probe install-probe uninstall-probe unit-probe unit-probe-valgrind fuzz-probe rootcheck-probe clean-probe
+.PHONY: probe install-probe uninstall-probe unit-probe unit-probe-valgrind fuzz-probe probe-tools rootcheck-probe clean-probe
 .PRECIOUS: $(PROBE_BUILD)/%.o $(PROBE_BUILD)/%.a

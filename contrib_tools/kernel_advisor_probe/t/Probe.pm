@@ -17,7 +17,7 @@ use POSIX qw(:sys_wait_h);
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(slurp spew source_dir tool need_root start_probe stop_probe show fields wait_until vmstat
-	hold_kernel restore_with command start_trace stop_trace start_tool tell nobody why_no_fragments fragment_memory large_blocks mount_xfs
+	hold_kernel restore_with restore_mark restore_to command start_trace stop_trace start_tool tell nobody why_no_fragments fragment_memory large_blocks mount_xfs
 	start_perf stop_perf trace_events sections);
 
 my $here = dirname(abs_path(__FILE__));
@@ -187,12 +187,25 @@ sub hold_kernel
 # Done however the test ends, the last one first.
 sub restore_with { my ($how) = @_; push @restore, $how; return; }
 
+# What was to be restored since the mark is restored now.
+sub restore_mark { return scalar @restore; }
+sub restore_to
+{
+	my ($mark) = @_;
+	while (@restore > $mark)
+	{
+		my $how = pop @restore;
+		eval { $how->(); 1 } or warn $@;
+	}
+	return;
+}
+
 # PIPE: prove was killed.  What follows must not print.
 $SIG{$_} = sub { exit 1 } for qw(INT TERM HUP PIPE);
 END
 {
 	local $?;
-	while (my $how = pop @restore) { eval { $how->(); 1 } or warn $@; }
+	restore_to(0);
 }
 
 sub free_mb { return int((slurp('/proc/meminfo') =~ /^MemFree: +(\d+)/m)[0] / 1024); }

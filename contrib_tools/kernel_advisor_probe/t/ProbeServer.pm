@@ -25,7 +25,7 @@ sub need_server
 
 sub as_user { my (@command) = @_; return command('runuser', '-u', $user, '--', @command); }
 
-# { data, sockets, bin }: below a directory of a file system of the test's choice.
+# { data, sockets, bin }: below a directory of a file system of the test's choice; the cluster that is there, or a new one.
 sub start_server
 {
 	my ($directory, @settings) = @_;
@@ -35,19 +35,19 @@ sub start_server
 
 	command('chown', $user, $sockets, $directory);
 	as_user('sh', '-c', 'exec "$@" >/dev/null', 'sh', "$bin/initdb", '-D', $s->{data}, '-U', $user, '-A', 'trust', '--no-sync', '--no-instructions', '--locale=C.UTF-8', '--encoding=UTF8')
-	  or die 'initdb' if !-e $s->{data};
+	  or die 'initdb' if !-e "$s->{data}/PG_VERSION";
 	spew("$s->{data}/postgresql.auto.conf", join('', map { "$_\n" } "listen_addresses = ''", "unix_socket_directories = '$sockets'",
 		"port = $s->{port}", "shared_preload_libraries = 'pg_kernel_advisor'", 'log_checkpoints = on', @settings));
 	as_user("$bin/pg_ctl", '-D', $s->{data}, '-l', $s->{log}, '-w', '-s', 'start') or die "pg_ctl:\n" . (-e $s->{log} ? slurp($s->{log}) : '');
 	restore_with(sub { stop_server($s) });
-	query($s, 'CREATE EXTENSION IF NOT EXISTS pg_kernel_advisor');
+	query($s, 'SET client_min_messages = warning; CREATE EXTENSION IF NOT EXISTS pg_kernel_advisor');
 	return $s;
 }
 
 sub stop_server
 {
-	my ($s) = @_;
-	as_user("$s->{bin}/pg_ctl", '-D', $s->{data}, '-m', 'immediate', '-w', '-s', 'stop') if -e "$s->{data}/postmaster.pid";
+	my ($s, $mode) = @_;
+	as_user("$s->{bin}/pg_ctl", '-D', $s->{data}, '-m', $mode // 'immediate', '-w', '-s', 'stop') if -e "$s->{data}/postmaster.pid";
 	return;
 }
 
