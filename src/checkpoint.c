@@ -172,6 +172,22 @@ ka_control_redo(void)
 	return read_control(&control) ? control.checkPointCopy.redo : InvalidXLogRecPtr;
 }
 
+XLogRecPtr
+ka_control_checkpoint(void)
+{
+	ControlFileData control;
+
+	return read_control(&control) ? control.checkPoint : InvalidXLogRecPtr;
+}
+
+int64
+ka_control_next_xid(void)
+{
+	ControlFileData control;
+
+	return read_control(&control) ? (int64) U64FromFullTransactionId(control.checkPointCopy.nextXid) : KA_UNKNOWN;
+}
+
 bool
 ka_control_shut_down(void)
 {
@@ -256,6 +272,7 @@ checkpoint_end(const char *message, bool restartpoint)
 	row.wal_recycled = stats->ckpt_segs_recycled;
 	row.distance_bytes = !XLogRecPtrIsInvalid(mark.prior_redo) && redo >= mark.prior_redo ?
 		(int64) (redo - mark.prior_redo) : KA_UNKNOWN;
+	row.next_xid = ka_control_next_xid();
 	ka_checkpoint_unsummed(&row);
 
 	/*

@@ -14,6 +14,7 @@
 #include "pgstat.h"
 #include "postmaster/bgworker_internals.h"
 #include "storage/proc.h"
+#include "storage/procarray.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
 #include "utils/wait_event.h"
@@ -70,6 +71,17 @@ ka_checkpointer_proc_compat(void)
 	Latch	   *latch = *(Latch *volatile *) &ProcGlobal->checkpointerLatch;
 
 	return latch == NULL ? NULL : (PGPROC *) ((char *) latch - offsetof(PGPROC, procLatch));
+#endif
+}
+
+/* The oldest transaction number that is in use, or the next one (19: more may be asked for). */
+static inline TransactionId
+ka_oldest_xid_compat(void)
+{
+#if PG_VERSION_NUM >= 190000
+	return GetOldestActiveTransactionId(false, true);
+#else
+	return GetOldestActiveTransactionId();
 #endif
 }
 

@@ -10,6 +10,9 @@
  *	4.	Listeners of the channel are notified of what 2 and 3 have stored.
  *	5.	Rows beyond the retention are deleted, in batches, for a short time.
  *
+ * While nobody else writes to the server (reporter_idle.c), nothing is written
+ * but news of warnings, and checkpoints when half of the ring waits for it.
+ *
  * Nothing but the tables says what was stored, so a worker, a server or a
  * machine may die at any time, and the tables may be dropped, emptied or
  * restored.  What cannot be stored stays in the ring until it is overwritten;
@@ -72,6 +75,9 @@ typedef struct Report
 	KaFacts    *facts;
 	KaAdviceList advice;
 	KaHistory	history;
+	bool		idle;			/* nobody else has written, reporter_idle.c */
+	bool		pruning;		/* there is more to prune */
+	bool		complete;		/* nothing failed, and nothing is left to be done */
 	List	   *payloads;		/* to be notified: char *, in "context" */
 } Report;
 
@@ -105,6 +111,7 @@ static void
 commit(Report *report)
 {
 	PopActiveSnapshot();
+	ka_idle_count(&report->status.idle);
 	CommitTransactionCommand();
 	pgstat_report_stat(true);
 	pgstat_report_activity(STATE_IDLE, NULL);
@@ -138,6 +145,7 @@ attempt(Report *report, void (*step) (Report *report))
 		if (report->status.sqlerrcode != report->failed_before)
 			EmitErrorReport();
 		FlushErrorState();
+		ka_idle_count(&report->status.idle);
 		AbortCurrentTransaction();
 		MemoryContextSwitchTo(report->context);
 		if (error->sqlerrcode == ERRCODE_DISK_FULL)
@@ -193,9 +201,12 @@ tell_news(Report *report)
 		ka_news_log(&news[i]);
 }
 
-/* The numbers of the checkpoints in the ring that will not change any more; "end": the position after the last of them. */
+/*
+ * The numbers of the checkpoints in the ring that will not change any more;
+ * "end": the position after the last of them; "next_xid" is the last one's.
+ */
 static int64 *
-settled_checkpoints(int *n, uint64 *end)
+settled_checkpoints(int *n, uint64 *end, int64 *next_xid)
 {
 	KaCheckpointRow *rows = palloc(KA_RING_CHUNK * sizeof(KaCheckpointRow));
 	int64	   *ids = NULL;
@@ -218,6 +229,7 @@ settled_checkpoints(int *n, uint64 *end)
 			}
 			ids[(*n)++] = rows[i].checkpoint_id;
 			*end = next - copied + i + 1;
+			*next_xid = rows[i].next_xid;
 		}
 	}
 	return ids;
@@ -251,23 +263,43 @@ oldest_kept(void)
 		GetCurrentTimestamp() - (int64) ka_retention * SECS_PER_MINUTE * USECS_PER_SEC;
 }
 
+/* What waits must be stored before it is overwritten. */
+static bool
+ring_fills(const KaReporterStatus *status)
+{
+	uint64		filled;
+
+	return ka_ring_checkpoints_end(&filled) - status->stored_end > ka_shared->checkpoint_ring.slots / 2;
+}
+
 static void
 store_checkpoints(Report *report)
 {
 	List	   *payloads = NIL;
 	int			n;
 	uint64		end;
-	int64	   *ids = settled_checkpoints(&n, &end);
+	int64		next_xid = KA_UNKNOWN;
+	int64	   *ids = settled_checkpoints(&n, &end, &next_xid);
 	int64		stored;
 
+	report->status.waiting = 0;
 	if (n == 0)
 		return;
+	if (report->idle && !ring_fills(&report->status))
+	{
+		report->status.waiting = Max(0, (int64) (end - report->status.stored_end));
+		return;
+	}
 	begin(report, "storing checkpoints");
 	stored = ka_history_store(&report->history, ids, n, oldest_kept(), &payloads);
 	commit(report);
 
 	report->status.stored += stored;
-	report->status.stored_end = Max(report->status.stored_end, end);
+	if (end > report->status.stored_end)
+	{
+		report->status.stored_end = end;
+		ka_idle_stored(&report->status.idle, next_xid);
+	}
 	report->payloads = list_concat(report->payloads, payloads);
 }
 
@@ -284,6 +316,14 @@ find_stored(List *stored, const KaStanding *item)
 			return candidate;
 	}
 	return NULL;
+}
+
+/* A checkpoint may well bring and take advice of little weight, and what is stored of it brings the next checkpoint. */
+static bool
+can_wait(const Report *report, const char *severity)
+{
+	return report->idle && strcmp(severity, ka_severity_name(KA_CRITICAL)) != 0 &&
+		strcmp(severity, ka_severity_name(KA_WARNING)) != 0;
 }
 
 /* Advice that stands, where the table says otherwise; while it is held there is no row to store, and nothing to say. */
@@ -308,6 +348,8 @@ store_standing(Report *report, TimestampTz at, List *stored)
 		changed = before != NULL && strcmp(before->severity, severity) != 0;
 		if (before != NULL && !changed && ka_standing_hash(before->recommended) == item->recommended)
 			continue;
+		if (can_wait(report, severity) && (before == NULL || can_wait(report, before->severity)))
+			continue;
 		ka_history_add_event(&report->history, at, event, row, report->facts);
 		payloads = lappend(payloads,
 						   ka_news_json(event, row->rule, row->subject, severity,
@@ -326,7 +368,8 @@ store_ends(Report *report, TimestampTz at, List *stored)
 	{
 		const KaStored *before = lfirst(cell);
 
-		if (ka_standing_find(ka_shared->standing, before->rule, before->subject) != NULL)
+		if (ka_standing_find(ka_shared->standing, before->rule, before->subject) != NULL ||
+			can_wait(report, before->severity))
 			continue;
 		ka_history_add_end(&report->history, at, before);
 		payloads = lappend(payloads,
@@ -364,6 +407,7 @@ notify(Report *report)
 	begin(report, "notifying");
 	foreach(cell, report->payloads)
 		Async_Notify(KA_CHANNEL, lfirst(cell));
+	(void) GetTopTransactionId();	/* the commit would take a number that nobody counts */
 	commit(report);
 }
 
@@ -373,7 +417,7 @@ prune(Report *report)
 	TimestampTz end = GetCurrentTimestamp() + PRUNE_US;
 	TimestampTz before = oldest_kept();
 
-	if (ka_retention == 0)
+	if (ka_retention == 0 || report->idle)
 		return;
 	for (int table = 0; table < KA_NHISTORY_TABLES; table++)
 	{
@@ -389,6 +433,7 @@ prune(Report *report)
 			report->status.pruned += pruned;
 			if (pruned == KA_PRUNE_ROWS && GetCurrentTimestamp() >= end)
 			{
+				report->pruning = true;
 				report->status.due_at = GetCurrentTimestamp();
 				return;
 			}
@@ -458,6 +503,7 @@ report_to_tables(Report *report)
 		(void) attempt(report, steps[i]);
 	if (report->status.sqlerrcode != 0)
 		return;
+	report->complete = !report->pruning;
 	if (report->failed_before != 0)
 		ereport(LOG, (errmsg("kernel advisor reporter works again")));
 	set_status(report, KA_REPORTER_WORKING, "", NULL);
@@ -489,6 +535,7 @@ cpu_us(void)
 static void
 publish(Report *report)
 {
+	ka_idle_end(&report->status.idle, report->complete);
 	report->status.at = GetCurrentTimestamp();
 	report->status.cpu_us = cpu_us();
 	SpinLockAcquire(&ka_shared->mutex);
@@ -521,6 +568,7 @@ ka_reporter_main(Datum arg)
 	MemoryContextSwitchTo(report.context);
 	count_dropped(&report);
 
+	report.idle = connected && ka_idle_look(&report.status.idle);
 	if (connected && attempt(&report, look_for_tables) && OidIsValid(report.history.relid[0]))
 	{
 		if ((ka_shared->standing->known || attempt(&report, load_standing)) && attempt(&report, tell_news))

@@ -16,6 +16,7 @@
 
 #include "datatype/timestamp.h"
 
+#include "reporter_idle.h"
 #include "standing.h"
 
 #define KA_REPORTER_NAME "kernel advisor reporter"
@@ -50,9 +51,11 @@ typedef struct KaReporterStatus
 	TimestampTz due_at;			/* when to go on without an event; DT_NOEND: after report_interval */
 	int64		stored;			/* checkpoints, since server start */
 	int64		dropped;		/* checkpoints that left the ring before they could be stored */
+	int64		waiting;		/* checkpoints that wait for somebody else's write; reporter_idle.c */
 	int64		pruned;			/* rows of both tables */
 	int64		events;			/* rows of advice_history */
 	int64		cpu_us;			/* of the last report's process, µs */
+	KaIdleMark	idle;
 	char		detail[256];
 	char		hint[192];
 } KaReporterStatus;

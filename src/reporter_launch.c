@@ -69,6 +69,16 @@ note_off(void)
 	SpinLockAcquire(&ka_shared->mutex);
 	ka_shared->reporter_status.state = KA_REPORTER_OFF;
 	ka_shared->reporter_status.positions_known = false;
+	ka_shared->reporter_status.waiting = 0;
+	SpinLockRelease(&ka_shared->mutex);
+}
+
+/* Another place, or another retention: there may be something to write, whoever else writes. */
+static void
+forget_idle(void)
+{
+	SpinLockAcquire(&ka_shared->mutex);
+	ka_shared->reporter_status.idle.known = false;
 	SpinLockRelease(&ka_shared->mutex);
 }
 
@@ -181,6 +191,8 @@ ka_reporter_tick(TimestampTz now)
 	settings = settings_hash();
 	if (!is_due(now, settled, settings))
 		return;
+	if (settings != seen_settings)
+		forget_idle();
 	if (launch(now))
 	{
 		launched_at = now;

@@ -146,6 +146,7 @@ typedef struct KaCheckpointRow
 	int64		wal_removed;
 	int64		wal_recycled;
 	int64		distance_bytes;
+	int64		next_xid;		/* transaction number that was next when it began; KA_UNKNOWN */
 	int64		samples_us;		/* µs covered by its samples */
 	int64		delta[KA_NDELTAS];	/* sums over its samples; unknown when one of them is */
 	double		tps_before;		/* 1/s; NaN: unknown */

@@ -120,6 +120,8 @@ extern void ka_checkpoint_unsummed(KaCheckpointRow *row);
 /* checkpoint.c */
 extern void ka_checkpoint_hook_install(void);
 extern XLogRecPtr ka_control_redo(void);	/* of the last checkpoint that completed; invalid: unreadable */
+extern XLogRecPtr ka_control_checkpoint(void);	/* its record, likewise */
+extern int64 ka_control_next_xid(void); /* the transaction number that was next when it began; KA_UNKNOWN */
 extern bool ka_control_shut_down(void); /* the server has written its shutdown checkpoint */
 
 /* history.c */

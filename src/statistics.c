@@ -129,6 +129,7 @@ end_mark(const KaMark *mark, TimestampTz now)
 	row.distance_bytes = !XLogRecPtrIsInvalid(mark->prior_redo) && mark->redo >= mark->prior_redo ?
 		(int64) (mark->redo - mark->prior_redo) : KA_UNKNOWN;
 	fill_figures(&row);
+	row.next_xid = ka_control_next_xid();
 	ka_checkpoint_unsummed(&row);
 	ka_ring_append_checkpoint(&row);
 }

@@ -191,6 +191,8 @@ reporter_counts(const KaReporterStatus *last)
 	appendStringInfo(&counts, INT64_FORMAT " checkpoints and " INT64_FORMAT " events of advice stored since server start, "
 					 INT64_FORMAT " rows pruned, " INT64_FORMAT " checkpoints dropped",
 					 last->stored, last->events, last->pruned, last->dropped);
+	if (last->waiting > 0)
+		appendStringInfo(&counts, ", " INT64_FORMAT " waiting: nobody else writes", last->waiting);
 	if (last->at != 0)
 		appendStringInfo(&counts, "; last report at %s, %.1f ms of CPU",
 						 timestamptz_to_str(last->at), last->cpu_us / 1000.0);

@@ -36,7 +36,7 @@ sub hook_status
 		q{SELECT state || ': ' || coalesce(hint, '') FROM kernel_advisor.status WHERE component = 'checkpoint hook'});
 }
 
-# Without the reporter: what it stores is WAL, and the checkpoint after that is not skipped.
+# Without the reporter: it stores the row of the last checkpoint here, and that is WAL for one more.
 my $node = new_node('statistics', <<'END');
 kernel_advisor.report_interval = 0
 log_checkpoints = off
