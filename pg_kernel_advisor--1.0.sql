@@ -673,12 +673,13 @@ CREATE VIEW kernel_advisor.now AS
 		SELECT * FROM recent ORDER BY at DESC LIMIT 1
 	), ended AS (
 		SELECT * FROM kernel_advisor.checkpoints ORDER BY checkpoint_id DESC LIMIT 1
-	), fact AS (
+	), fact AS MATERIALIZED (
 		SELECT kernel_advisor.facts() AS f
 	), advised AS (
-		SELECT count(*) FILTER (WHERE severity IN ('critical', 'warning')) AS loud,
+		SELECT count(*) AS loud,
 			(array_agg(subject || ': ' || reason))[1] AS first
-		FROM (SELECT * FROM kernel_advisor.advice WHERE severity IN ('critical', 'warning')) AS a
+		FROM fact, kernel_advisor.advise(f)
+		WHERE severity IN ('critical', 'warning')
 	)
 	SELECT item, value, detail
 	FROM (SELECT) AS always LEFT JOIN rate ON true LEFT JOIN newest ON true LEFT JOIN ended ON true,

@@ -28,7 +28,8 @@ PG_FUNCTION_INFO_V1(ka_report);
 #define MAX_ROWS "2000"
 
 /*
- * Sections: $1 and $2 are the range.  Where the query needs the library
+ * Sections: $1 and $2 are the range, $3 is what facts() said: the facts and the
+ * advice of a report belong together.  Where the query needs the library
  * preloaded, there is another one for a server that did not.
  */
 typedef struct Section
@@ -52,8 +53,8 @@ static const Section sections[] = {
 		"'started_at', pg_postmaster_start_time(), 'in_recovery', pg_is_in_recovery(),"
 		"'extension', (SELECT extversion FROM pg_extension WHERE extname = 'pg_kernel_advisor'))",
 	NULL},
-	{"facts", "SELECT kernel_advisor.facts()", NULL},
-	{"advice", ROWS("SELECT * FROM kernel_advisor.advice"), NULL},
+	{"facts", "SELECT $3", NULL},
+	{"advice", ROWS("SELECT * FROM kernel_advisor.advise($3)"), NULL},
 	{"status", ROWS("SELECT * FROM kernel_advisor.status"), NULL},
 	{"settings",
 		ROWS("SELECT name, current_setting(name) AS value, source, pending_restart FROM pg_settings"
@@ -142,11 +143,22 @@ query_text(const char *query, int nargs, Oid *types, Datum *values)
 	return SPI_processed == 0 ? NULL : SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 }
 
+/* Valid up to SPI_finish(). */
+static Datum
+query_facts(void)
+{
+	bool		isnull;
+
+	if (SPI_execute("SELECT kernel_advisor.facts()", true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not collect the facts of the report");
+	return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+}
+
 static void
 put_model(StringInfo json, const KaReportRange *range)
 {
-	Oid			types[2] = {TIMESTAMPTZOID, TIMESTAMPTZOID};
-	Datum		values[2] = {TimestampTzGetDatum(range->from), TimestampTzGetDatum(range->to)};
+	Oid			types[3] = {TIMESTAMPTZOID, TIMESTAMPTZOID, JSONBOID};
+	Datum		values[3] = {TimestampTzGetDatum(range->from), TimestampTzGetDatum(range->to), query_facts()};
 
 	appendStringInfo(json, "{\"schema\":1,\"made_at\":%s,\"range\":%s",
 					 query_text("SELECT to_jsonb(now())", 0, NULL, NULL),
@@ -156,7 +168,7 @@ put_model(StringInfo json, const KaReportRange *range)
 		bool		ring = ka_shared_available() || sections[i].without_ring == NULL;
 
 		appendStringInfo(json, ",\"%s\":%s", sections[i].name,
-						 query_text(ring ? sections[i].query : sections[i].without_ring, 2, types, values));
+						 query_text(ring ? sections[i].query : sections[i].without_ring, lengthof(types), types, values));
 		SPI_freetuptable(SPI_tuptable);
 	}
 	appendStringInfoString(json, ",\"series\":");
