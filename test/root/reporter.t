@@ -17,7 +17,7 @@ query -c 'CREATE EXTENSION pg_kernel_advisor' -c "CREATE TABLESPACE small LOCATI
 	-c 'ALTER TABLE kernel_advisor.checkpoint_history SET TABLESPACE small' \
 	-c 'ALTER INDEX kernel_advisor.checkpoint_history_started_at SET TABLESPACE small'
 
-write='SELECT pg_current_xact_id()' # while nobody else writes, nothing is stored
+write="DO 'BEGIN PERFORM pg_current_xact_id(); END'" # while nobody else writes, nothing is stored
 reporter() { query -c "SELECT $1 FROM kernel_advisor.status WHERE component = 'reporter'"; }
 says() { [[ $(reporter "$1") == t ]] || { reporter detail; return 1; }; }
 stored() { [[ $(query -c "SELECT count(*) FROM kernel_advisor.checkpoints AS c LEFT JOIN kernel_advisor.checkpoint_history AS h
