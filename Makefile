@@ -61,6 +61,7 @@ override with_llvm = no
 
 include contrib_tools/kernel_advisord/module.mk
 include contrib_tools/kernel_advisor/module.mk
+include contrib_tools/contiguity/module.mk
 include contrib_tools/kernel_advisor_probe/module.mk
 include test/module.mk
 

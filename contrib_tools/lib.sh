@@ -49,6 +49,7 @@ probe	linux-perf?
 probe	xfsprogs
 root	xfsprogs
 root	util-linux
+root	util-linux-extra?
 root	systemd
 root	man-db
 monitoring	prometheus

@@ -17,10 +17,10 @@ UNIT_BIN = test/bin
 
 UNIT_LIBRARIES = libproc2 jansson
 UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -fno-omit-frame-pointer -MMD -MP \
-	-Isrc/core -Itest/unit -Icontrib_tools/kernel_advisor -iquote contrib_tools/kernel_advisord $(shell $(PKG_CONFIG) --cflags $(UNIT_LIBRARIES))
+	-Isrc/core -Itest/unit -Icontrib_tools/kernel_advisor -Icontrib_tools/contiguity -iquote contrib_tools/kernel_advisord $(shell $(PKG_CONFIG) --cflags $(UNIT_LIBRARIES))
 UNIT_LIBS = $(shell $(PKG_CONFIG) --libs $(UNIT_LIBRARIES)) -lm
 
-UNIT_SOURCES = $(sort $(wildcard src/core/*.c) $(wildcard $(addprefix contrib_tools/kernel_advisor/,json.c errortext.c plan.c) contrib_tools/kernel_advisord/knobs.c))
+UNIT_SOURCES = $(sort $(wildcard src/core/*.c) $(wildcard $(addprefix contrib_tools/kernel_advisor/,json.c errortext.c plan.c) $(addprefix contrib_tools/contiguity/,requests.c runs.c) contrib_tools/kernel_advisord/knobs.c))
 UNIT_TESTS = $(patsubst test/unit/%.c,%,$(sort $(wildcard test/unit/test_*.c)))
 FUZZERS = $(patsubst test/fuzz/%.c,%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
 

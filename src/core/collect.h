@@ -41,6 +41,7 @@ extern bool ka_collect_fragmentation(KaFacts *facts, const KaSource *source);
  */
 typedef struct KaMapping
 {
+	uint64_t	start;			/* address */
 	int64_t		bytes;			/* length of the mapping, or KA_UNKNOWN */
 	bool		huge;			/* hugetlb memory */
 	bool		sysv;			/* a System V segment */

@@ -116,6 +116,7 @@ ka_find_mapping(const KaSource *source, uintptr_t address, KaMapping *mapping)
 			map.shared && looks_like_postgres(&map);
 		if (!wanted || length > INT64_MAX || (address == 0 && (int64_t) length <= mapping->bytes))
 			continue;
+		mapping->start = map.start;
 		mapping->bytes = (int64_t) length;
 		mapping->huge = ka_starts_with(map.name, "/anon_hugepage");
 		mapping->sysv = ka_starts_with(map.name, "/SYSV");

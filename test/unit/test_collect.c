@@ -312,6 +312,7 @@ TEST(mappings)
 
 	/* two parts of one mapping; dynamic segments and private memory are others */
 	CHECK(ka_find_mapping(&source, 0, &mapping));
+	CHECK_INT(mapping.start, 0x7f0000000000);
 	CHECK_INT(mapping.bytes, 2 * GIB);
 	CHECK(mapping.huge);
 	CHECK(!mapping.sysv);
