@@ -221,6 +221,8 @@ TEST(folio_small_and_broken)
 	CHECK(ka_folio_of(flags_of, memory, 1027, &folio));	/* 1026 is a tail, too: taken for order 2 */
 	memory[1026] = 0;
 	CHECK(!ka_folio_of(flags_of, memory, 1027, &folio));
+	memory[1028] = memory[1029] = UINT64_C(1) << KA_KPF_COMPOUND_TAIL;
+	CHECK(!ka_folio_of(flags_of, memory, 1029, &folio));	/* its head's folio ends before it */
 }
 
 /* Folios of one order, given by their heads; the file goes on from one to the next. */
