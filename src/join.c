@@ -4,7 +4,9 @@
  * A sample belongs to the checkpoint that ran at the middle of its interval.
  * Since the checkpointer wakes the sampler at start and end, intervals are cut
  * there and the rule is exact but for the time it takes to wake.  A checkpoint
- * so short that no middle lies in it gets the sample that contains it.
+ * so short that no middle lies in it gets the sample that contains it, also when
+ * the middle is in one that has other samples: two follow each other at once,
+ * and the sampler was woken late.
  *
  * The sums of a checkpoint are collected while it runs, so they are complete
  * even when the ring has dropped its first samples since.  They are unknown
@@ -114,11 +116,18 @@ find_candidates(void)
 	return count;
 }
 
+static bool
+has_sample(const KaCheckpointRow *row)
+{
+	return row->checkpoint_id == join.checkpoint_id && join.samples > 0;
+}
+
 static const Candidate *
 owner_of(const KaSample *sample, int count)
 {
 	TimestampTz begin = sample->at - sample->interval_us;
 	TimestampTz middle = sample->at - sample->interval_us / 2;
+	const Candidate *owner = NULL;	/* of the middle */
 	const Candidate *best = NULL;
 	int64		best_overlap = 0;
 
@@ -127,8 +136,10 @@ owner_of(const KaSample *sample, int count)
 		const KaCheckpointRow *row = &candidates[i].row;
 
 		if (row->started_at <= middle && middle < row->ended_at)
-			return &candidates[i];
+			owner = &candidates[i];
 	}
+	if (owner != NULL && owner->row.ended_at <= sample->at && !has_sample(&owner->row))
+		return owner;
 
 	/* The longest of those that would be left without any sample. */
 	for (int i = 0; i < count; i++)
@@ -136,14 +147,13 @@ owner_of(const KaSample *sample, int count)
 		const KaCheckpointRow *row = &candidates[i].row;
 		int64		overlap = Min(row->ended_at, sample->at) - Max(row->started_at, begin);
 
-		if (row->ended_at <= sample->at && overlap > best_overlap &&
-			!(row->checkpoint_id == join.checkpoint_id && join.samples > 0))
+		if (row->ended_at <= sample->at && overlap > best_overlap && !has_sample(row))
 		{
 			best = &candidates[i];
 			best_overlap = overlap;
 		}
 	}
-	return best;
+	return best ? best : owner;
 }
 
 /* The phase for now: ka_ring_set_phases knows better once the checkpoint has ended. */

@@ -92,6 +92,15 @@ cmp_ok($node->safe_psql('postgres', q{
 samples_are_sound('after checkpoints');
 counters_agree('since the start');
 
+# Two follow each other while the sampler sleeps, and the middle of its sample is in the first, which has others.
+my $asleep = sampler_pid($node);
+spread_checkpoint($node, sub { kill('STOP', $asleep); sleep(2) });
+kill('CONT', $asleep);
+wait_for($node, q{SELECT count(*) = 5 FROM kernel_advisor.checkpoints});
+wait_for($node, q{SELECT wal_bytes IS NOT NULL FROM kernel_advisor.checkpoints ORDER BY checkpoint_id DESC OFFSET 1 LIMIT 1});
+is($node->safe_psql('postgres', q{SELECT wal_bytes IS NOT NULL FROM kernel_advisor.checkpoints ORDER BY checkpoint_id DESC LIMIT 1}), 't',
+	'a short checkpoint has a sample even when the one before it takes the middle');
+
 # The view to be watched: a dozen lines, of which a server with samples knows all that this kernel has.
 wait_for($node, q{SELECT count(*) >= 12 FROM kernel_advisor.samples WHERE at > clock_timestamp() - interval '10 s'});
 is($node->safe_psql('postgres', q{SELECT string_agg(item, ', ') FROM kernel_advisor.now}),
@@ -136,10 +145,10 @@ spread_checkpoint($node, sub {
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend($victim)");
 	wait_for($node, qq{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'kernel advisor sampler' AND pid <> $victim});
 });
-wait_for($node, q{SELECT count(*) = 5 FROM kernel_advisor.checkpoints});
+wait_for($node, q{SELECT count(*) = 7 FROM kernel_advisor.checkpoints});
 wait_for($node, q{SELECT wal_bytes IS NOT NULL FROM kernel_advisor.checkpoints ORDER BY checkpoint_id DESC LIMIT 1});
 is($node->safe_psql('postgres', q{
-	SELECT total_ms > 0, compact_stall, wal_bytes, tps_during FROM kernel_advisor.checkpoints ORDER BY checkpoint_id OFFSET 3 LIMIT 1}),
+	SELECT total_ms > 0, compact_stall, wal_bytes, tps_during FROM kernel_advisor.checkpoints ORDER BY checkpoint_id OFFSET 5 LIMIT 1}),
 	't|||', 'a checkpoint that was not sampled to its end has no sums');
 
 # A crash: history comes back from the file, and nobody notices more than a restart.
@@ -157,7 +166,7 @@ is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $started, 
 like(log_since($node), qr/all server processes terminated; reinitializing/, 'and the server says so');
 is($node->safe_psql('postgres', "SELECT min(at), max(at) FILTER (WHERE at <= '$saved') FROM kernel_advisor.samples"),
 	"$oldest|$saved", 'samples from before the crash are there');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM kernel_advisor.checkpoints WHERE kind = 'requested'}), '5',
+is($node->safe_psql('postgres', q{SELECT count(*) FROM kernel_advisor.checkpoints WHERE kind = 'requested'}), '7',
 	'and checkpoints');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM (SELECT checkpoint_id FROM kernel_advisor.checkpoints GROUP BY 1 HAVING count(*) > 1) t}),
 	'0', 'no checkpoint_id is given out twice');

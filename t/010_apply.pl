@@ -210,13 +210,13 @@ $helper->mode('hung', op => 'set');
 my $logged = row('kernel_advisor.changes', 'count(*)');
 $error = failure("SET statement_timeout = '300ms'; SELECT * FROM kernel_advisor.apply('$knob', '1000')");
 is($error->{state}, '57014', 'hung: statement_timeout ends the wait');
-cmp_ok($error->{took}, '<', 3, 'hung: promptly');
+cmp_ok($error->{took}, '<', 10, 'hung: promptly');
 $node->safe_psql('postgres', $_) foreach q{ALTER SYSTEM SET kernel_advisor.helper_timeout = '300ms'}, 'SELECT pg_reload_conf()';
 wait_for($node, q{SELECT current_setting('kernel_advisor.helper_timeout') = '300ms'});
 $error = failure("SELECT * FROM kernel_advisor.apply('$knob', '1000')");
 is($error->{state}, '58000', 'hung: and so does the helper\'s own timeout');
 like($error->{detail}, qr/did not answer in time/, 'hung: the reason');
-cmp_ok($error->{took}, '<', 3, 'hung: promptly');
+cmp_ok($error->{took}, '<', 10, 'hung: promptly');
 
 $node->safe_psql('postgres', $_) foreach q{ALTER SYSTEM RESET kernel_advisor.helper_timeout}, 'SELECT pg_reload_conf()';
 wait_for($node, q{SELECT current_setting('kernel_advisor.helper_timeout') = '1min'});
@@ -226,7 +226,7 @@ wait_for($node, q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'SE
 my $start = time;
 $node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT * FROM kernel_advisor.apply%' AND state = 'active'});
 wait_for($node, q{SELECT count(*) = 0 FROM pg_stat_activity WHERE query LIKE 'SELECT * FROM kernel_advisor.apply%' AND state = 'active'});
-cmp_ok(time - $start, '<', 3, 'hung: pg_cancel_backend ends it promptly');
+cmp_ok(time - $start, '<', 10, 'hung: pg_cancel_backend ends it promptly');
 $session->quit;
 is(row("kernel_advisor.changes WHERE state = 'in progress'", 'count(*)'), 0, 'none of them is in progress for ever');
 cmp_ok(row('kernel_advisor.changes', 'count(*)'), '>', $logged, 'and the log has them');
