@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "collect.h"
 #include "look.h"
 #include "path.h"
 
@@ -55,6 +56,35 @@ ka_scratch_file(const char *directory)
 	if (fd >= 0)
 		unlink(name);
 	return fd;
+}
+
+bool
+ka_recycled(KaArena *arena, int64_t page_bytes, KaRecycled *recycled)
+{
+	KaReaderConfig config = {.root = "", .hugepage_size_bytes = KA_UNKNOWN};
+	KaReader   *reader = ka_reader_new(&config);
+	KaFacts    *facts = ka_alloc(arena, sizeof(*facts));
+	KaSource	source = {.root = ""};
+	KaCounters	counters = {.pcp_pages = KA_UNKNOWN};
+
+	if (reader == NULL || facts == NULL)
+	{
+		ka_reader_free(reader);
+		return false;
+	}
+	ka_reader_read_source(reader, KA_SRC_ZONEINFO, &counters);
+	ka_reader_free(reader);
+	ka_facts_init(facts, arena);
+	if (!ka_collect_memory(facts, &source) || !ka_collect_fragmentation(facts, &source))
+		return false;
+	*recycled = (KaRecycled) {
+		.bytes = counters.pcp_pages > 0 ? counters.pcp_pages * page_bytes : 0,
+		.available_bytes = (int64_t) ka_real(facts, KA_MEM_AVAILABLE, 0),
+		.unusable_index = ka_real(facts, KA_FRAG_UNUSABLE_4, -1),
+	};
+	if (recycled->unusable_index > 0)
+		recycled->bytes += (int64_t) (recycled->unusable_index * ka_real(facts, KA_MEM_FREE, 0));
+	return true;
 }
 
 void

@@ -115,6 +115,20 @@ extern bool ka_print_facts(KaArena *arena, const KaFacts *facts);
 /* An anonymous file in a directory, gone when it is closed; -1 and errno. */
 extern int	ka_scratch_file(const char *directory);
 
+/*
+ * What comes before a large block is split: recycled pages on the processors'
+ * lists, and small free blocks.
+ */
+typedef struct KaRecycled
+{
+	int64_t		bytes;
+	int64_t		available_bytes;	/* memory that can be had at all */
+	double		unusable_index; /* -1: not known */
+} KaRecycled;
+
+/* False: no memory. */
+extern bool ka_recycled(KaArena *arena, int64_t page_bytes, KaRecycled *recycled);
+
 /* Keeps to the processor that this runs on: each has lists of pages of its own. */
 extern void ka_stay_on_one_cpu(void);
 

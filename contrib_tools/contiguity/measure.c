@@ -112,35 +112,23 @@ room_on_disk(const Work *work)
 
 /*
  * Pages of the kind that the file asks for, as many as the processors' lists
- * have, but no more than a twentieth of the memory that is available, since
- * dirty pages beyond that are written in the background, and than a quarter of
- * the room on the disk, which is put aside for it.
+ * and the small free blocks have, but no more than a twentieth of the memory
+ * that is available, since dirty pages beyond that are written in the
+ * background, and than a quarter of the room on the disk, which is put aside
+ * for it.
  */
 static bool
 take_recycled(Work *work, const char **problem)
 {
-	KaReaderConfig config = {.root = "", .hugepage_size_bytes = KA_UNKNOWN};
-	KaReader   *reader = ka_reader_new(&config);
-	KaFacts    *facts = ka_alloc(work->walk->arena, sizeof(*facts));
-	KaSource	source = {.root = ""};
-	KaCounters	counters = {.pcp_pages = KA_UNKNOWN};
+	KaRecycled	recycled;
 	int64_t		piece = work->measurement->write_bytes;
 	int64_t		bytes,
 				most;
 
-	if (reader == NULL || facts == NULL)
-	{
-		ka_reader_free(reader);
+	if (!ka_recycled(work->walk->arena, work->walk->page_bytes, &recycled))
 		return false;
-	}
-	ka_reader_read_source(reader, KA_SRC_ZONEINFO, &counters);
-	ka_reader_free(reader);
-	ka_facts_init(facts, work->walk->arena);
-	if (!ka_collect_memory(facts, &source))
-		return false;
-	bytes = counters.pcp_pages > 0 ? counters.pcp_pages * work->walk->page_bytes : 0;
-	most = (int64_t) (ka_real(facts, KA_MEM_AVAILABLE, 0) / BALLAST_SHARE);
-	bytes = bytes < most ? bytes : most;
+	most = recycled.available_bytes / BALLAST_SHARE;
+	bytes = recycled.bytes < most ? recycled.bytes : most;
 	most = room_on_disk(work) / ROOM_SHARE;
 	bytes = bytes < most ? bytes : most;
 	work->ballast_fd = ka_scratch_file(work->directory);

@@ -135,25 +135,35 @@ ka_walk_close(KaWalk *walk)
 	walk->flags = NULL;
 }
 
+/* Most pages of a large folio come right after each other: it is looked up once. */
+static bool
+folio_of(KaWalk *walk, int64_t pfn, KaFolio *folio)
+{
+	const KaFolio *last = &walk->folios.last;
+
+	if (walk->folios.any && pfn >= last->head && pfn < last->head + (INT64_C(1) << last->order))
+	{
+		*folio = *last;
+		return true;
+	}
+	if (ka_folio_of(flags_of, walk->flags, pfn, folio))
+		return true;
+	/* What was read together may be of different moments. */
+	walk->flags->first = -1;
+	return ka_folio_of(flags_of, walk->flags, pfn, folio);
+}
+
 static bool
 add_page(KaWalk *walk, int64_t index, int64_t pfn)
 {
 	KaFolio		folio;
-	bool		known;
 
 	walk->present++;
 	if (!ka_runs_add(&walk->runs, index, pfn))
 		return false;
 	if (!walk->flags_known)
 		return true;
-	known = ka_folio_of(flags_of, walk->flags, pfn, &folio);
-	if (!known)
-	{
-		/* What was read together may be of different moments. */
-		walk->flags->first = -1;
-		known = ka_folio_of(flags_of, walk->flags, pfn, &folio);
-	}
-	if (known)
+	if (folio_of(walk, pfn, &folio))
 		ka_folios_add(&walk->folios, index, pfn, &folio);
 	else
 		walk->unknown++;

@@ -21,7 +21,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "collect.h"
 #include "look.h"
 
 /* The ballast never takes more of what is available than a quarter. */
@@ -144,34 +143,6 @@ static const struct
 	{"file, written by 8 kB", get_written, false},
 };
 
-/* Recycled pages and small free blocks: what comes before a large block is split. */
-static bool
-plan_ballast(KaWalk *walk, KaKernelLook *kernel, int64_t *most)
-{
-	KaReaderConfig config = {.root = "", .hugepage_size_bytes = KA_UNKNOWN};
-	KaReader   *reader = ka_reader_new(&config);
-	KaFacts    *facts = ka_alloc(walk->arena, sizeof(*facts));
-	KaSource	source = {.root = ""};
-	KaCounters	counters = {.pcp_pages = KA_UNKNOWN};
-
-	if (reader == NULL || facts == NULL)
-	{
-		ka_reader_free(reader);
-		return false;
-	}
-	ka_reader_read_source(reader, KA_SRC_ZONEINFO, &counters);
-	ka_reader_free(reader);
-	ka_facts_init(facts, walk->arena);
-	if (!ka_collect_memory(facts, &source) || !ka_collect_fragmentation(facts, &source))
-		return false;
-	kernel->unusable_index = ka_real(facts, KA_FRAG_UNUSABLE_4, -1);
-	kernel->wanted_pages = counters.pcp_pages > 0 ? counters.pcp_pages : 0;
-	if (kernel->unusable_index > 0)
-		kernel->wanted_pages += (int64_t) (kernel->unusable_index * ka_real(facts, KA_MEM_FREE, 0) / (double) walk->page_bytes);
-	*most = (int64_t) (ka_real(facts, KA_MEM_AVAILABLE, 0) / BALLAST_SHARE / (double) walk->page_bytes);
-	return true;
-}
-
 static void
 release(Probe *probe)
 {
@@ -206,12 +177,16 @@ bool
 ka_probe_kernel(KaWalk *walk, const char *directory, int64_t bytes, KaKernelLook *kernel, const char **problem)
 {
 	Probe		probe = {.walk = walk, .directory = directory, .bytes = (size_t) bytes};
+	KaRecycled	recycled;
 	int64_t		most;
 	bool		done = true;
 
-	*kernel = (KaKernelLook) {.unusable_index = -1};
-	if (!plan_ballast(walk, kernel, &most))
+	*kernel = (KaKernelLook) {0};
+	if (!ka_recycled(walk->arena, walk->page_bytes, &recycled))
 		return false;
+	kernel->unusable_index = recycled.unusable_index;
+	kernel->wanted_pages = recycled.bytes / walk->page_bytes;
+	most = recycled.available_bytes / BALLAST_SHARE / walk->page_bytes;
 	if (bytes / walk->page_bytes * KA_PROBE_ROWS > most)
 	{
 		*problem = ka_printf(walk->arena, "%d times --size is more than a quarter of the memory that is available", KA_PROBE_ROWS);
