@@ -15,13 +15,11 @@
 #include "utils/jsonb.h"
 
 #include "probe.h"
+#include "row.h"
 #include "shared.h"
 
 PG_FUNCTION_INFO_V1(ka_stalls_sql);
 PG_FUNCTION_INFO_V1(ka_backend_stalls_sql);
-
-#define STALL_COLS 7
-#define BACKEND_STALL_COLS 10
 
 /* One row of the view stalls. */
 typedef struct StallRow
@@ -34,13 +32,6 @@ typedef struct StallRow
 	int64		longest_us;
 	int64		bucket[KA_STALL_BUCKETS];
 } StallRow;
-
-static void
-check_columns(const ReturnSetInfo *result, int columns)
-{
-	if (result->setDesc->natts != columns)
-		elog(ERROR, "incorrect number of output columns: %d, expected %d", result->setDesc->natts, columns);
-}
 
 /* {"4": 17, "8": 3}: how many took from 4 us to less than 8, and so on; jsonb puts the keys in the order of the numbers. */
 static Datum
@@ -62,24 +53,20 @@ histogram(const int64 *bucket)
 }
 
 static void
-put_stall(ReturnSetInfo *result, const StallRow *row)
+put_stall(KaRow *out, const StallRow *row)
 {
-	Datum		values[STALL_COLS];
-	bool		nulls[STALL_COLS] = {0};
-
-	nulls[0] = row->checkpoint_id == KA_UNKNOWN;
-	values[0] = Int64GetDatum(row->checkpoint_id);
-	values[1] = CStringGetTextDatum(ka_who_name[row->who]);
-	values[2] = CStringGetTextDatum(ka_stall_name[row->kind]);
-	values[3] = Int64GetDatum(row->count);
-	values[4] = Int64GetDatum(row->total_us);
-	values[5] = Int64GetDatum(row->longest_us);
-	values[6] = histogram(row->bucket);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	ka_row_int64(out, row->checkpoint_id);
+	ka_row_text(out, ka_who_name[row->who]);
+	ka_row_text(out, ka_stall_name[row->kind]);
+	ka_row_int64(out, row->count);
+	ka_row_int64(out, row->total_us);
+	ka_row_int64(out, row->longest_us);
+	ka_row_put(out, true, histogram(row->bucket));
+	ka_row_store(out);
 }
 
 static void
-put_checkpoint_stalls(ReturnSetInfo *result, const KaCheckpointRow *checkpoint)
+put_checkpoint_stalls(KaRow *out, const KaCheckpointRow *checkpoint)
 {
 	for (int who = 0; who < KA_NWHOS; who++)
 	{
@@ -95,7 +82,7 @@ put_checkpoint_stalls(ReturnSetInfo *result, const KaCheckpointRow *checkpoint)
 			row.longest_us = sum->longest_us;
 			for (int i = 0; i < KA_STALL_BUCKETS; i++)
 				row.bucket[i] = sum->bucket[i];
-			put_stall(result, &row);
+			put_stall(out, &row);
 		}
 	}
 }
@@ -114,7 +101,7 @@ remembered(KaProbeReading *reading)
 
 /* Since the probe started: all of them, so that a zero is seen to be one. */
 static void
-put_probe_stalls(ReturnSetInfo *result)
+put_probe_stalls(KaRow *out)
 {
 	KaProbeState state;
 	const char *problem;
@@ -141,7 +128,7 @@ put_probe_stalls(ReturnSetInfo *result)
 			row.longest_us = total->longest_ns / 1000;
 			for (int i = 0; i < KA_STALL_BUCKETS; i++)
 				row.bucket[i] = total->bucket[i];
-			put_stall(result, &row);
+			put_stall(out, &row);
 		}
 	}
 }
@@ -149,30 +136,29 @@ put_probe_stalls(ReturnSetInfo *result)
 Datum
 ka_stalls_sql(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	KaRow		out;
 	KaCheckpointRow *rows;
 	uint64		end;
 	uint64		next = 0;
 	int			n;
 
 	ka_shared_require();
-	InitMaterializedSRF(fcinfo, 0);
-	check_columns(result, STALL_COLS);
+	ka_row_begin(&out, fcinfo);
 
 	rows = palloc(KA_RING_CHUNK * sizeof(KaCheckpointRow));
 	end = ka_ring_checkpoints_end(NULL);
 	while (next < end && (n = ka_ring_copy_checkpoints(next, rows, KA_RING_CHUNK, &next)) > 0)
 	{
 		for (int i = 0; i < n && next - n + i < end; i++)
-			put_checkpoint_stalls(result, &rows[i]);
+			put_checkpoint_stalls(&out, &rows[i]);
 		CHECK_FOR_INTERRUPTS();
 	}
-	put_probe_stalls(result);
+	put_probe_stalls(&out);
 	return (Datum) 0;
 }
 
 static void
-put_process(ReturnSetInfo *result, const KaProbeProcess *process, int pid)
+put_process(KaRow *out, const KaProbeProcess *process, int pid)
 {
 	const KaProbeCounters *counters = &process->counters;
 	const uint64 numbers[] = {
@@ -182,29 +168,25 @@ put_process(ReturnSetInfo *result, const KaProbeProcess *process, int pid)
 		counters->drained_pages[KA_DRAIN_COMPACTION] + counters->drained_pages[KA_DRAIN_RECLAIM] +
 		counters->drained_pages[KA_DRAIN_ALL],
 	};
-	Datum		values[BACKEND_STALL_COLS];
-	bool		nulls[BACKEND_STALL_COLS] = {0};
 
-	StaticAssertDecl(lengthof(numbers) + 2 == BACKEND_STALL_COLS, "a column for each number");
-	values[0] = Int32GetDatum(pid);
-	values[1] = CStringGetTextDatum(ka_probe_kind_name(process->kind));
+	ka_row_int32(out, pid);
+	ka_row_text(out, ka_probe_kind_name(process->kind));
 	for (size_t i = 0; i < lengthof(numbers); i++)
-		values[2 + i] = Int64GetDatum(numbers[i]);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		ka_row_int64(out, (int64) numbers[i]);
+	ka_row_store(out);
 }
 
 Datum
 ka_backend_stalls_sql(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	KaRow		out;
 	KaProbeState state;
 	const char *problem;
 	KaProbeFile *file;
 	KaProbeReading *before;
 	KaProbeReading *reading;
 
-	InitMaterializedSRF(fcinfo, 0);
-	check_columns(result, BACKEND_STALL_COLS);
+	ka_row_begin(&out, fcinfo);
 
 	file = ka_probe_look(&state, &problem);
 	if (state != KA_PROBE_OK)
@@ -218,7 +200,7 @@ ka_backend_stalls_sql(PG_FUNCTION_ARGS)
 		int			pid = ka_probe_own_pid(&file->processes[i], reading->server_pid);
 
 		if (pid != 0)
-			put_process(result, &file->processes[i], pid);
+			put_process(&out, &file->processes[i], pid);
 	}
 	return (Datum) 0;
 }

@@ -69,7 +69,7 @@ extern TimestampTz ka_trials_last_end(TimestampTz before);
  * trial_knob.c
  */
 
-/* Why a trial of it cannot be: "" or a phrase.  Others: it takes its values at once, and takes the old one back. */
+/* Does it take its values at once, and the old one back?  Otherwise there is no trial of it, and auto_apply leaves it alone. */
 extern bool ka_knob_reversible(const KaKnob *knob);
 
 /* Its value now; KA_NO_VALUE: not readable. */

@@ -8,8 +8,6 @@
  */
 #include "postgres.h"
 
-#include <math.h>
-
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -21,6 +19,7 @@
 #include "auto_log.h"
 #include "guc.h"
 #include "machine.h"
+#include "row.h"
 #include "shared.h"
 #include "trial.h"
 
@@ -28,9 +27,6 @@ PG_FUNCTION_INFO_V1(ka_trial_sql);
 PG_FUNCTION_INFO_V1(ka_trial_stop_sql);
 PG_FUNCTION_INFO_V1(ka_trials_sql);
 PG_FUNCTION_INFO_V1(ka_trial_results_sql);
-
-#define TRIAL_COLS 19
-#define RESULT_COLS 11
 
 #define AUTO_WAIT_MS 5000		/* for a step of auto_apply that is being made */
 #define POLL_MS 50
@@ -40,48 +36,6 @@ PG_FUNCTION_INFO_V1(ka_trial_results_sql);
  * Rows
  * ----------------------------------------------------------------
  */
-
-typedef struct Row
-{
-	int			n;
-	Datum		values[TRIAL_COLS];
-	bool		nulls[TRIAL_COLS];
-} Row;
-
-static void
-put(Row *row, bool known, Datum value)
-{
-	row->nulls[row->n] = !known;
-	row->values[row->n++] = known ? value : (Datum) 0;
-}
-
-static void
-put_text(Row *row, const char *text)
-{
-	bool		known = text != NULL && text[0] != '\0';
-
-	put(row, known, known ? ka_server_text(text) : (Datum) 0);
-}
-
-static void
-put_number(Row *row, double value)
-{
-	put(row, !isnan(value), Float8GetDatum(value));
-}
-
-static void
-put_time(Row *row, TimestampTz at)
-{
-	put(row, at != 0, TimestampTzGetDatum(at));
-}
-
-static void
-put_row(ReturnSetInfo *result, const Row *row)
-{
-	if (row->n != result->setDesc->natts)
-		elog(ERROR, "incorrect number of output columns: %d, expected %d", result->setDesc->natts, row->n);
-	tuplestore_putvalues(result->setResult, result->setDesc, (Datum *) row->values, (bool *) row->nulls);
-}
 
 /* As it is now: a trial that nobody runs any more is not running. */
 static const char *
@@ -95,50 +49,49 @@ state_now(const KaTrialRecord *record, const KaTrialShared *shared)
 }
 
 static void
-put_trial(ReturnSetInfo *result, const KaTrialRecord *record, const KaTrialShared *shared)
+put_trial(KaRow *row, const KaTrialRecord *record, const KaTrialShared *shared)
 {
 	const char *state = state_now(record, shared);
 	bool		running = strcmp(state, "running") == 0;
 	const KaComparison *tps = &record->results[KA_TM_TPS];
 	Interval   *block = palloc0(sizeof(Interval));
-	Row			row = {0};
 
 	block->time = record->block_us;
-	put(&row, true, Int64GetDatum(record->trial_id));
-	put_time(&row, record->started_at);
-	put_time(&row, record->ended_at);
-	put_text(&row, record->who);
-	put_text(&row, record->subject);
-	put_text(&row, record->old);
-	put_text(&row, record->value);
-	put(&row, true, IntervalPGetDatum(block));
-	put(&row, true, Int32GetDatum(record->pairs));
-	put(&row, true, Int32GetDatum(record->pairs_done));
-	put(&row, true, Int32GetDatum(record->pairs_dropped));
-	put_text(&row, state);
-	put_time(&row, running ? GetCurrentTimestamp() + 2 * (record->pairs - record->pairs_done) * record->block_us : 0);
-	put_text(&row, ka_verdict_name(tps->verdict));
-	put_number(&row, tps->ratio);
-	put_number(&row, tps->low);
-	put_number(&row, tps->high);
-	put_text(&row, record->detail);
-	put_text(&row, record->hint);
-	put_row(result, &row);
+	ka_row_int64(row, record->trial_id);
+	ka_row_time(row, record->started_at);
+	ka_row_time(row, record->ended_at);
+	ka_row_text(row, record->who);
+	ka_row_text(row, record->subject);
+	ka_row_text(row, record->old);
+	ka_row_text(row, record->value);
+	ka_row_put(row, true, IntervalPGetDatum(block));
+	ka_row_int32(row, record->pairs);
+	ka_row_int32(row, record->pairs_done);
+	ka_row_int32(row, record->pairs_dropped);
+	ka_row_text(row, state);
+	ka_row_time(row, running ? GetCurrentTimestamp() + 2 * (record->pairs - record->pairs_done) * record->block_us : 0);
+	ka_row_text(row, ka_verdict_name(tps->verdict));
+	ka_row_number(row, tps->ratio);
+	ka_row_number(row, tps->low);
+	ka_row_number(row, tps->high);
+	ka_row_text(row, record->detail);
+	ka_row_text(row, record->hint);
+	ka_row_store(row);
 }
 
 /* trials(): oldest first */
 Datum
 ka_trials_sql(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	KaRow		row;
 	KaTrialRecord *records;
 	int			n = ka_trials_read(&records);
 	KaTrialShared shared;
 
-	InitMaterializedSRF(fcinfo, 0);
+	ka_row_begin(&row, fcinfo);
 	ka_trial_look(&shared);
 	for (int i = 0; i < n; i++)
-		put_trial(result, &records[i], &shared);
+		put_trial(&row, &records[i], &shared);
 	return (Datum) 0;
 }
 
@@ -146,31 +99,29 @@ ka_trials_sql(PG_FUNCTION_ARGS)
 Datum
 ka_trial_results_sql(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	KaRow		row;
 	KaTrialRecord *records;
 	int			n = ka_trials_read(&records);
 
-	StaticAssertStmt(RESULT_COLS <= TRIAL_COLS, "a row has room");
-	InitMaterializedSRF(fcinfo, 0);
+	ka_row_begin(&row, fcinfo);
 	for (int i = 0; i < n; i++)
 		for (int m = 0; m < KA_NTRIAL_MEASURES; m++)
 		{
 			const KaTrialMeasureInfo *info = &ka_trial_measure_info[m];
 			const KaComparison *compared = &records[i].results[m];
-			Row			row = {0};
 
-			put(&row, true, Int64GetDatum(records[i].trial_id));
-			put_text(&row, info->name);
-			put_text(&row, info->unit);
-			put_text(&row, info->better == KA_HIGHER ? "higher" : "lower");
-			put(&row, true, Int32GetDatum((int32) compared->pairs));
-			put_number(&row, compared->old_median);
-			put_number(&row, compared->new_median);
-			put_number(&row, compared->ratio);
-			put_number(&row, compared->low);
-			put_number(&row, compared->high);
-			put_text(&row, ka_verdict_name(compared->verdict));
-			put_row(result, &row);
+			ka_row_int64(&row, records[i].trial_id);
+			ka_row_text(&row, info->name);
+			ka_row_text(&row, info->unit);
+			ka_row_text(&row, info->better == KA_HIGHER ? "higher" : "lower");
+			ka_row_int32(&row, compared->pairs);
+			ka_row_number(&row, compared->old_median);
+			ka_row_number(&row, compared->new_median);
+			ka_row_number(&row, compared->ratio);
+			ka_row_number(&row, compared->low);
+			ka_row_number(&row, compared->high);
+			ka_row_text(&row, ka_verdict_name(compared->verdict));
+			ka_row_store(&row);
 		}
 	return (Datum) 0;
 }
@@ -325,11 +276,12 @@ return_trial(FunctionCallInfo fcinfo, int64 trial_id)
 {
 	KaTrialRecord record;
 	KaTrialShared shared;
+	KaRow		row;
 
-	InitMaterializedSRF(fcinfo, 0);
+	ka_row_begin(&row, fcinfo);
 	ka_trial_look(&shared);
 	if (ka_trials_find(trial_id, &record))
-		put_trial((ReturnSetInfo *) fcinfo->resultinfo, &record, &shared);
+		put_trial(&row, &record, &shared);
 }
 
 /* trial(subject text, value text, block interval, pairs integer) */

@@ -18,6 +18,7 @@
 #include "utils/timestamp.h"
 
 #include "ring.h"
+#include "row.h"
 #include "shared.h"
 
 PG_FUNCTION_INFO_V1(ka_samples);
@@ -25,110 +26,57 @@ PG_FUNCTION_INFO_V1(ka_checkpoints);
 PG_FUNCTION_INFO_V1(ka_counters);
 PG_FUNCTION_INFO_V1(ka_reset);
 
-#define SAMPLE_COLS (4 + KA_NSHOWN_DELTAS + KA_NGAUGES)
-#define CHECKPOINT_COLS (14 + KA_NSHOWN_DELTAS + 4)
-
-/* A row being built, column by column: the order is that of the install script. */
-typedef struct RowBuilder
-{
-	int			column;
-	Datum		values[Max(SAMPLE_COLS, CHECKPOINT_COLS)];
-	bool		nulls[Max(SAMPLE_COLS, CHECKPOINT_COLS)];
-} RowBuilder;
-
 static void
-put(RowBuilder *row, bool known, Datum value)
+put_ms(KaRow *row, int64 ms)
 {
-	row->nulls[row->column] = !known;
-	row->values[row->column++] = known ? value : (Datum) 0;
+	ka_row_put(row, ms != KA_UNKNOWN, Float8GetDatum((double) ms));
 }
 
 static void
-put_int64(RowBuilder *row, int64 value)
-{
-	put(row, value != KA_UNKNOWN, Int64GetDatum(value));
-}
-
-static void
-put_int32(RowBuilder *row, int64 value)
-{
-	put(row, value != KA_UNKNOWN, Int32GetDatum((int32) value));
-}
-
-/* A number that is not known is NaN. */
-static void
-put_float8(RowBuilder *row, double value)
-{
-	put(row, !isnan(value), Float8GetDatum(value));
-}
-
-static void
-put_ms(RowBuilder *row, int64 ms)
-{
-	put(row, ms != KA_UNKNOWN, Float8GetDatum((double) ms));
-}
-
-static void
-put_text(RowBuilder *row, const char *text)
-{
-	put(row, text != NULL, text ? CStringGetTextDatum(text) : (Datum) 0);
-}
-
-static void
-put_row(RowBuilder *row, ReturnSetInfo *result)
-{
-	if (row->column != result->setDesc->natts)
-		elog(ERROR, "incorrect number of output columns: %d, expected %d",
-			 result->setDesc->natts, row->column);
-	tuplestore_putvalues(result->setResult, result->setDesc, row->values, row->nulls);
-	row->column = 0;
-}
-
-static void
-put_sample(RowBuilder *row, const void *slot)
+put_sample(KaRow *row, const void *slot)
 {
 	const KaSample *sample = slot;
 
-	put(row, true, TimestampTzGetDatum(sample->at));
-	put_float8(row, sample->interval_us / 1000.0);
-	put_int64(row, sample->checkpoint_id);
-	put_text(row, ka_phase_name[sample->phase]);
+	ka_row_time(row, sample->at);
+	ka_row_number(row, sample->interval_us / 1000.0);
+	ka_row_int64(row, sample->checkpoint_id);
+	ka_row_text(row, ka_phase_name[sample->phase]);
 	for (int i = 0; i < (int) KA_NSHOWN_DELTAS; i++)
-		put_int64(row, sample->delta[i]);
+		ka_row_int64(row, sample->delta[i]);
 	for (int i = 0; i < KA_NGAUGES; i++)
 	{
 		if (i == KA_G_BACKENDS)
-			put_int32(row, sample->gauge[i]);
+			ka_row_int32(row, sample->gauge[i]);
 		else
-			put_int64(row, sample->gauge[i]);
+			ka_row_int64(row, sample->gauge[i]);
 	}
 }
 
 static void
-put_checkpoint(RowBuilder *row, const void *slot)
+put_checkpoint(KaRow *row, const void *slot)
 {
 	const KaCheckpointRow *checkpoint = slot;
 
-	put_int64(row, checkpoint->checkpoint_id);
-	put_text(row, ka_kind_name[checkpoint->kind]);
-	put(row, true, BoolGetDatum(checkpoint->restartpoint != 0));
-	put(row, true, TimestampTzGetDatum(checkpoint->started_at));
+	ka_row_int64(row, checkpoint->checkpoint_id);
+	ka_row_text(row, ka_kind_name[checkpoint->kind]);
+	ka_row_bool(row, checkpoint->restartpoint != 0);
+	ka_row_time(row, checkpoint->started_at);
 	put_ms(row, checkpoint->write_ms);
 	put_ms(row, checkpoint->sync_ms);
 	put_ms(row, checkpoint->total_ms);
-	put_int64(row, checkpoint->buffers_written);
-	put_int32(row, checkpoint->files_synced);
+	ka_row_int64(row, checkpoint->buffers_written);
+	ka_row_int32(row, checkpoint->files_synced);
 	put_ms(row, checkpoint->longest_sync_ms);
-	put_int32(row, checkpoint->wal_added);
-	put_int32(row, checkpoint->wal_removed);
-	put_int32(row, checkpoint->wal_recycled);
-	put_int64(row, checkpoint->distance_bytes);
+	ka_row_int32(row, checkpoint->wal_added);
+	ka_row_int32(row, checkpoint->wal_removed);
+	ka_row_int32(row, checkpoint->wal_recycled);
+	ka_row_int64(row, checkpoint->distance_bytes);
 	for (int i = 0; i < (int) KA_NSHOWN_DELTAS; i++)
-		put_int64(row, checkpoint->delta[i]);
-	put_float8(row, checkpoint->tps_before);
-	put_float8(row, checkpoint->tps_during);
-	put_float8(row, checkpoint->dip_pct);
-	put_text(row, ka_source_name[checkpoint->source]);
+		ka_row_int64(row, checkpoint->delta[i]);
+	ka_row_number(row, checkpoint->tps_before);
+	ka_row_number(row, checkpoint->tps_during);
+	ka_row_number(row, checkpoint->dip_pct);
+	ka_row_text(row, ka_source_name[checkpoint->source]);
 }
 
 /* One of the two rings: how its slots are copied and made into rows. */
@@ -137,7 +85,7 @@ typedef struct View
 	Size		slot_size;
 	uint64		(*end) (uint64 *filled);
 	int			(*copy) (uint64 from, void *out, int max, uint64 *next);
-	void		(*put) (RowBuilder *row, const void *slot);
+	void		(*put) (KaRow *row, const void *slot);
 } View;
 
 static int
@@ -158,15 +106,14 @@ static const View checkpoints_view = {sizeof(KaCheckpointRow), ka_ring_checkpoin
 static void
 put_view(FunctionCallInfo fcinfo, const View *view)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	RowBuilder	row = {0};
+	KaRow		row;
 	char	   *slots;
 	uint64		end;
 	uint64		next = 0;
 	int			n;
 
 	ka_shared_require();
-	InitMaterializedSRF(fcinfo, 0);
+	ka_row_begin(&row, fcinfo);
 
 	slots = palloc(KA_RING_CHUNK * view->slot_size);
 	end = view->end(NULL);
@@ -175,7 +122,7 @@ put_view(FunctionCallInfo fcinfo, const View *view)
 		for (int i = 0; i < n && next - n + i < end; i++)
 		{
 			view->put(&row, slots + i * view->slot_size);
-			put_row(&row, result);
+			ka_row_store(&row);
 		}
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -199,25 +146,24 @@ ka_checkpoints(PG_FUNCTION_ARGS)
 Datum
 ka_counters(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	RowBuilder	row = {0};
+	KaRow		row;
 	KaCounted	counted[KA_NDURING];
 	TimestampTz since;
 
 	ka_shared_require();
-	InitMaterializedSRF(fcinfo, 0);
+	ka_row_begin(&row, fcinfo);
 
 	since = ka_ring_counted(counted);
 	for (int during = 0; during < KA_NDURING; during++)
 	{
-		put_text(&row, ka_during_name[during]);
-		put(&row, true, TimestampTzGetDatum(since));
-		put(&row, counted[during].until != 0, TimestampTzGetDatum(counted[during].until));
-		put_int64(&row, counted[during].samples);
-		put_float8(&row, counted[during].sampled_us / 1000.0);
+		ka_row_text(&row, ka_during_name[during]);
+		ka_row_time(&row, since);
+		ka_row_time(&row, counted[during].until);
+		ka_row_int64(&row, counted[during].samples);
+		ka_row_number(&row, counted[during].sampled_us / 1000.0);
 		for (int i = 0; i < (int) KA_NSHOWN_DELTAS; i++)
-			put_int64(&row, counted[during].delta[i]);
-		put_row(&row, result);
+			ka_row_int64(&row, counted[during].delta[i]);
+		ka_row_store(&row);
 	}
 	return (Datum) 0;
 }
