@@ -488,7 +488,7 @@ CREATE INDEX advice_history_rule ON kernel_advisor.advice_history (rule, subject
 COMMENT ON TABLE kernel_advisor.advice_history IS 'when advice appeared, changed and disappeared, kept by the reporter for kernel_advisor.retention';
 COMMENT ON INDEX kernel_advisor.advice_history_at IS 'for reports of a time range, and for pruning';
 COMMENT ON INDEX kernel_advisor.advice_history_rule IS 'for what stands: the newest row of each rule and subject';
-COMMENT ON COLUMN kernel_advisor.advice_history.at IS 'when the reporter saw it';
+COMMENT ON COLUMN kernel_advisor.advice_history.at IS 'when the reporter stored it';
 COMMENT ON COLUMN kernel_advisor.advice_history.event IS 'appeared, changed (severity or recommended value) or disappeared; of the last, the other columns are those of the row before where they are known';
 
 -- the same columns, the same words
