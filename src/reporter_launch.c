@@ -5,7 +5,7 @@
  *
  *	- report_interval after the last one;
  *	- when a checkpoint has ended and got its samples, at most every ten seconds:
- *	  a report is a process of its own, some 15 ms of CPU;
+ *	  a report is a process of its own, some 30 ms of CPU;
  *	- when a setting of the reporter was changed, or the server was promoted;
  *	- at the time that the last report asked for: it had more to prune.
  *
