@@ -200,11 +200,15 @@ sub restore_to
 	return;
 }
 
-# PIPE: prove was killed.  What follows must not print.
-$SIG{$_} = sub { exit 1 } for qw(INT TERM HUP PIPE);
+# PIPE: prove was killed.  What follows must not print.  timeout(1) sends its signal twice: the second one must not end
+# what the first one began.
+my @ends = qw(INT TERM HUP PIPE);
+sub ignore_ends { @SIG{@ends} = ('IGNORE') x @ends; return; }
+$SIG{$_} = sub { ignore_ends(); exit 1 } for @ends;
 END
 {
 	local $?;
+	ignore_ends();
 	restore_to(0);
 }
 
@@ -387,13 +391,16 @@ sub is_kernel_thread
 	return ($flags // 0) & 0x00200000;	# PF_KTHREAD
 }
 
+# Other kernel threads compact for themselves, as processes do: a worker that writes into a page cache.
+sub is_kcompactd { my ($pid) = @_; return (eval { slurp("/proc/$pid/comm") } // '') =~ /^kcompactd/ ? 1 : 0; }
+
 # What the events say, between two times, of the time in direct compaction and reclaim (ns) and of pages that were drained
 # inside of them or right after a reclaim: { direct_compact_ns, direct_reclaim_ns, drained_pages, by => { thread => the same } }.
 # It follows doc/probe.md, and shares nothing with the probe.
 sub sections
 {
 	my ($next, $from_ns, $to_ns) = @_;
-	my (%task, %kernel);
+	my (%task, %kernel, %kcompactd);
 	my %r = (direct_compact_ns => 0, direct_reclaim_ns => 0, drained_pages => 0, by => {}, events => 0);
 	my $gap_ns = 1_000_000;
 	while (my $found = $next->())
@@ -414,7 +421,7 @@ sub sections
 		elsif ($event =~ /^mm_(compaction|vmscan_direct_reclaim)_end/)
 		{
 			my $what = $1 eq 'compaction' ? 'direct_compact_ns' : 'direct_reclaim_ns';
-			$add->($what, $ns - $task->{begin_ns}) if $task->{section} && !($is_kernel && $1 eq 'compaction');
+			$add->($what, $ns - $task->{begin_ns}) if $task->{section} && !($1 eq 'compaction' && ($kcompactd{$pid} //= is_kcompactd($pid)));
 			delete $task->{section};
 			$task->{until_ns} = $ns + $gap_ns if $1 ne 'compaction' && $rest =~ /nr_reclaimed=([1-9])/;
 		}

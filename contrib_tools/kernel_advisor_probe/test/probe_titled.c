@@ -2,7 +2,7 @@
  * probe_titled.c: a process with a title of its choice, as PostgreSQL's have.
  *
  *	probe_titled TITLE write FILE MB	writes MB in calls of 1 MiB, waiting for a line on stdin before
- *	probe_titled TITLE fault MB			touches MB of memory that asks for huge pages, likewise
+ *	probe_titled TITLE fault MB			touches MB of memory that asks for huge pages, and gives it back, likewise
  *	probe_titled TITLE children N		N child processes, one after the other, each of which frees pages
  *
  * The title is written over the arguments, where /proc/PID/cmdline and the
@@ -46,7 +46,8 @@ fault(size_t n)
 		return perror("mmap"), 1;
 	for (size_t at = 0; at < n * MIB; at += 4096)
 		map[at] = 1;
-	return 0;
+	/* More pages than a CPU's list takes: it drains some, and has a row for certain. */
+	return munmap(map, n * MIB) < 0;
 }
 
 static int
