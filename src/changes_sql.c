@@ -17,10 +17,10 @@
 #include "helper.h"
 #include "jsonb_sink.h"
 #include "machine.h"
+#include "row.h"
 
 PG_FUNCTION_INFO_V1(ka_changes_sql);
 
-#define CHANGE_COLS 15
 
 /* What a row shows beside the record itself. */
 typedef struct Now
@@ -105,50 +105,33 @@ ka_server_text(const char *text)
 static void
 put_change(ReturnSetInfo *result, const KaChangeRecord *record, const Now *now)
 {
-	Datum		values[CHANGE_COLS];
-	bool		nulls[CHANGE_COLS] = {0};
-	int			n = 0;
+	bool		logged = record->change_id != 0;
+	KaRow		row = {.result = result};
 
-#define TEXT_COLUMN(text) \
-	do { \
-		const char *text_ = (text); \
-		nulls[n] = text_ == NULL || text_[0] == '\0'; \
-		values[n] = nulls[n] ? (Datum) 0 : ka_server_text(text_); \
-		n++; \
-	} while (0)
-
-	nulls[n] = record->change_id == 0;
-	values[n++] = Int64GetDatum(record->change_id);
-	values[n++] = TimestampTzGetDatum(record->at);
-	TEXT_COLUMN(record->who);
-	TEXT_COLUMN(record->subject);
-	TEXT_COLUMN(ka_change_action_name(record->action));
-	TEXT_COLUMN(record->old);
-	TEXT_COLUMN(record->asked);
-	TEXT_COLUMN(record->granted);
-	TEXT_COLUMN(now->verified);
-	TEXT_COLUMN(ka_change_state_name(now->state));
-	TEXT_COLUMN(record->persisted_in);
-	TEXT_COLUMN(boot_text(record, now->boot));
-	nulls[n] = record->change_id == 0;
-	values[n] = nulls[n] ? (Datum) 0 : effect_datum(record, now);
-	n++;
+	ka_row_put(&row, logged, Int64GetDatum(record->change_id));
+	ka_row_put(&row, true, TimestampTzGetDatum(record->at));
+	ka_row_text(&row, record->who);
+	ka_row_text(&row, record->subject);
+	ka_row_text(&row, ka_change_action_name(record->action));
+	ka_row_text(&row, record->old);
+	ka_row_text(&row, record->asked);
+	ka_row_text(&row, record->granted);
+	ka_row_text(&row, now->verified);
+	ka_row_text(&row, ka_change_state_name(now->state));
+	ka_row_text(&row, record->persisted_in);
+	ka_row_text(&row, boot_text(record, now->boot));
+	ka_row_put(&row, logged, logged ? effect_datum(record, now) : (Datum) 0);
 	if (record->state == KA_STATE_IN_PROGRESS && now->state == KA_STATE_UNKNOWN)
 	{
-		TEXT_COLUMN("its session ended before it was known what came of it");
-		TEXT_COLUMN("The column \"verified\" shows the value; rollback() finds out whether it was this change.");
+		ka_row_text(&row, "its session ended before it was known what came of it");
+		ka_row_text(&row, "The column \"verified\" shows the value; rollback() finds out whether it was this change.");
 	}
 	else
 	{
-		TEXT_COLUMN(record->detail);
-		TEXT_COLUMN(now->state == (KaChangeState) record->state ? record->hint : NULL); /* else it is out of date */
+		ka_row_text(&row, record->detail);
+		ka_row_text(&row, now->state == (KaChangeState) record->state ? record->hint : NULL); /* else it is out of date */
 	}
-#undef TEXT_COLUMN
-
-	if (n != CHANGE_COLS || result->setDesc->natts != CHANGE_COLS)
-		elog(ERROR, "incorrect number of output columns: %d, expected %d",
-			 result->setDesc->natts, CHANGE_COLS);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	ka_row_store(&row);
 }
 
 void

@@ -14,7 +14,7 @@ use Time::HiRes qw(sleep time);
 use lib "$FindBin::Bin/../kernel_advisor_probe/t";
 use Probe;
 
-our @EXPORT = qw(with_server set_kernel thp_file machine progress percentile median range grouped bench_log start_pgbench
+our @EXPORT = qw(with_server kernel_value set_kernel thp_file bin machine start_own_probe progress percentile median range grouped bench_log start_pgbench
 	pool_pages set_pool write_results INSERT_TABLE insert_script json markdown escaped);
 
 # The script starts again below with_server, with a server, the extension and the probe of its own.
@@ -35,19 +35,21 @@ my %was;
 
 sub thp_file { my ($name) = @_; return "/sys/kernel/mm/transparent_hugepage/$name"; }
 
-# Writes a setting and remembers what was there; a list of words with one in brackets is read back as that word.
+# A setting; of a list of words the one in brackets.
+sub kernel_value { my ($file) = @_; my $text = slurp($file); return $text =~ /\[(\S+)\]/ ? $1 : $text =~ s/\s+\z//r; }
+
+# Writes a setting and remembers what was there.
 sub set_kernel
 {
 	my ($file, $value) = @_;
-	my $read = sub { my $text = slurp($file); return $text =~ /\[(\S+)\]/ ? $1 : $text =~ s/\s+\z//r; };
-	my $old = $read->();
+	my $old = kernel_value($file);
 	if (!exists $was{$file})
 	{
 		$was{$file} = $old;
 		restore_with(sub { spew($file, delete $was{$file}) });
 	}
 	spew($file, $value) if $old ne $value;
-	my $now = $read->();
+	my $now = kernel_value($file);
 	die "$file: asked for $value, the kernel has $now\n" if $now ne $value;
 	return;
 }
@@ -74,10 +76,13 @@ sub set_pool
 	return;
 }
 
+# The server's programs
+sub bin { chomp(my $bin = qx{$ENV{PG_CONFIG} --bindir}); return $bin; }
+
 # What a table of results must say of the machine.
 sub machine
 {
-	my ($bin) = @_;
+	my $bin = bin();
 	my ($version) = qx{$bin/postgres --version} =~ /\(PostgreSQL\) (\S+)/;
 	return {
 		kernel => (POSIX::uname())[2],
@@ -90,6 +95,18 @@ sub machine
 }
 
 # ---------------------------------------------------------------- runs
+
+# A directory for the benchmark and, where it can be, a probe that publishes in it; the file that it publishes.
+sub start_own_probe
+{
+	my ($scratch) = @_;
+	my $published = "$scratch/probe";
+	mkdir($_) for $scratch, $published;
+	my $probe = eval { start_probe(user => 'postgres', scratch => $published) };
+	if ($probe) { restore_with(sub { stop_probe($probe) }); }
+	else { progress('without the probe: drained pages and times are not known: ', $@); }
+	return "$published/run/counters";
+}
 
 # A file of runs, one JSON object a line: { settings, runs => [], add => sub }.  Settings other than those of the file
 # are refused: what was measured differently is not one table.

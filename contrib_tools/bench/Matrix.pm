@@ -17,6 +17,7 @@ my %LOADS = (
 	update => { arguments => sub { return qw(-N -M prepared) }, between => q{SELECT sum(pg_prewarm(oid, 'buffer')) FROM pg_class WHERE relname ~ '^pgbench_'}, settings => [] },
 	insert => { arguments => sub { my ($scratch) = @_; return ('-f', insert_script($scratch), '--rate', 15) }, between => 'TRUNCATE load', settings => [ 'wal_recycle = off' ] });
 
+my %WHOLE = (load => 'update', clients => 400, shared_buffers => '6GB', scale => 340);
 my %FRAGMENTED = (load => 'insert', clients => 2, shared_buffers => '1GB', free_mb => 9000);
 
 # What a preset is: the loads in whole and in fragmented memory, lengths in seconds, and the cells.
@@ -24,14 +25,14 @@ my %PRESETS = (
 	small => {
 		what => '2 CPUs and 24 GB: 45 minutes',
 		rounds => 3, warm_up => 15, seconds => 40, timeout => 30,
-		whole => { load => 'update', clients => 400, shared_buffers => '6GB', scale => 340 },
+		whole => \%WHOLE,
 		fragmented => \%FRAGMENTED,
 		cells => \&few_cells,
 	},
 	full => {
 		what => 'every combination; a day, and can be taken up again',
 		rounds => 5, warm_up => 60, seconds => 300, timeout => 60,
-		whole => { load => 'update', clients => 400, shared_buffers => '6GB', scale => 340 },
+		whole => \%WHOLE,
 		fragmented => \%FRAGMENTED,
 		cells => \&all_cells,
 	},
@@ -97,7 +98,7 @@ sub make_cluster
 	if ($load->{load} eq 'insert') { query($s, INSERT_TABLE); }
 	else
 	{
-		command('runuser', '-u', 'postgres', '--', 'sh', '-c', 'exec "$@" >/dev/null 2>&1', 'sh', "$s->{bin}/pgbench", '-h', $s->{sockets}, '-p', $s->{port}, '-U', 'postgres', '-i', '-q', '-s', $load->{scale}, 'postgres')
+		as_user('sh', '-c', 'exec "$@" >/dev/null 2>&1', 'sh', "$s->{bin}/pgbench", '-h', $s->{sockets}, '-p', $s->{port}, '-U', 'postgres', '-i', '-q', '-s', $load->{scale}, 'postgres')
 		  or die "pgbench -i failed\n";
 		query($s, 'CREATE EXTENSION pg_prewarm');
 	}
@@ -109,9 +110,8 @@ sub make_cluster
 sub pages_needed
 {
 	my ($directory, @settings) = @_;
-	chomp(my $bin = qx{@{[ $ENV{PG_CONFIG} ]} --bindir});
 	my @options = map { ('-c', s/ = /=/r =~ s/='(.*)'$/=$1/r) } @settings, 'shared_preload_libraries=pg_kernel_advisor';
-	open(my $out, '-|', 'runuser', '-u', 'postgres', '--', "$bin/postgres", '-D', "$directory/data", @options, '-C', 'shared_memory_size_in_huge_pages')
+	open(my $out, '-|', 'runuser', '-u', 'postgres', '--', bin() . '/postgres', '-D', "$directory/data", @options, '-C', 'shared_memory_size_in_huge_pages')
 	  or die "postgres: $!";
 	chomp(my $pages = <$out> // '');
 	close($out);

@@ -12,19 +12,6 @@
 #include "kernel_advisor/json.h"
 #include "output.h"
 
-static bool
-print_document(json_t *document)
-{
-	bool		good;
-
-	if (document == NULL)
-		return false;
-	good = json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) == 0 &&
-		fputc('\n', stdout) != EOF && fflush(stdout) == 0;
-	json_decref(document);
-	return good;
-}
-
 /* KA_UNKNOWN is null. */
 static json_t *
 number(int64_t value)
@@ -118,7 +105,7 @@ ka_json_file(const KaFileLook *file, const char *path)
 {
 	bool		on_disk = file->device.name != NULL;
 
-	return print_document(json_pack("{so, so, so, sb, so, so}", "file", text(path), "memory", look_of(&file->look),
+	return ka_json_print(json_pack("{so, so, so, sb, so, so}", "file", text(path), "memory", look_of(&file->look),
 									"device", device_of(&file->device), "extents_known", on_disk && file->extents.mapped,
 									"write", on_disk ? requests_of(&file->write) : json_null(),
 									"read", on_disk ? requests_of(&file->read) : json_null()));
@@ -130,7 +117,7 @@ ka_json_process(const KaProcessLook *process, int64_t pid)
 	char		range[40];
 
 	snprintf(range, sizeof(range), "%llx-%llx", (unsigned long long) process->from, (unsigned long long) process->to);
-	return print_document(json_pack("{sI, ss, sb, so}", "pid", (json_int_t) pid, "range", range,
+	return ka_json_print(json_pack("{sI, ss, sb, so}", "pid", (json_int_t) pid, "range", range,
 									"whole", process->whole, "memory", look_of(&process->look)));
 }
 
@@ -147,7 +134,7 @@ ka_json_kernel(const KaKernelLook *kernel)
 											  "missing", text(row->missing),
 											  "found", row->missing ? json_null() : look_of(&row->look)));
 	}
-	return print_document(json_pack("{so, sI, sI, so, so}", "order", text(ka_pfn_order_name(kernel->order)),
+	return ka_json_print(json_pack("{so, sI, sI, so, so}", "order", text(ka_pfn_order_name(kernel->order)),
 									"ballast_pages", (json_int_t) kernel->ballast_pages,
 									"ballast_pages_wanted", (json_int_t) kernel->wanted_pages,
 									"unusable_index_order4", kernel->unusable_index < 0 ? json_null() : json_real(kernel->unusable_index),
@@ -169,7 +156,7 @@ pass_of(const KaPass *pass)
 bool
 ka_json_measurement(const KaMeasurement *measurement)
 {
-	return print_document(json_pack("{so, sI, sI, sb, so, so}", "device", device_of(&measurement->device),
+	return ka_json_print(json_pack("{so, sI, sI, sb, so, so}", "device", device_of(&measurement->device),
 									"file_bytes", (json_int_t) measurement->file_bytes,
 									"write_bytes", (json_int_t) measurement->write_bytes,
 									"extents_known", measurement->extents_mapped,
@@ -186,5 +173,5 @@ ka_print_facts(KaArena *arena, const KaFacts *facts)
 	if (builder == NULL)
 		return false;
 	(void) ka_facts_encode(facts, &sink);
-	return print_document(ka_json_finish(builder));
+	return ka_json_print(ka_json_finish(builder));
 }

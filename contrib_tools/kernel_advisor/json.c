@@ -360,3 +360,17 @@ ka_json_finish(KaJsonBuilder *builder)
 	}
 	return root;
 }
+
+bool
+ka_json_print(json_t *document)
+{
+	bool		good;
+
+	if (document == NULL)
+		return false;
+	/* 15 digits: what the encoder wrote comes out as it went in, 0.9 and not 0.90000000000000002. */
+	good = json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) == 0 &&
+		fputc('\n', stdout) != EOF && fflush(stdout) == 0;
+	json_decref(document);
+	return good;
+}

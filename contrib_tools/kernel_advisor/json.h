@@ -24,4 +24,7 @@ typedef struct KaJsonBuilder KaJsonBuilder;
 extern KaJsonBuilder *ka_json_builder(KaArena *arena, KaJsonSink *sink);
 extern json_t *ka_json_finish(KaJsonBuilder *builder);
 
+/* Prints a document, indented, with a line feed, and releases it; false when it is NULL or cannot be written. */
+extern bool ka_json_print(json_t *document);
+
 #endif							/* KA_TOOL_JSON_H */

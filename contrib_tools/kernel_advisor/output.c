@@ -36,20 +36,6 @@ static const struct
  * Programs
  */
 
-static bool
-print_document(json_t *document)
-{
-	bool		good;
-
-	if (document == NULL)
-		return false;
-	/* 15 digits: what the encoder wrote comes out as it went in, 0.9 and not 0.90000000000000002. */
-	good = json_dumpf(document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) == 0 &&
-		fputc('\n', stdout) != EOF && fflush(stdout) == 0;
-	json_decref(document);
-	return good;
-}
-
 bool
 ka_print_facts(KaArena *arena, const KaFacts *facts)
 {
@@ -59,7 +45,7 @@ ka_print_facts(KaArena *arena, const KaFacts *facts)
 	if (builder == NULL)
 		return false;
 	(void) ka_facts_encode(facts, &sink);
-	return print_document(ka_json_finish(builder));
+	return ka_json_print(ka_json_finish(builder));
 }
 
 static bool
@@ -100,7 +86,7 @@ ka_print_advice_json(KaArena *arena, const KaFacts *facts, const KaAdvice *const
 	for (size_t i = 0; good && i < count; i++)
 		good = put_advice(&sink, rows[i], facts);
 	good = good && sink.end_array(sink.ctx);
-	return print_document(ka_json_finish(builder)) && good;
+	return ka_json_print(ka_json_finish(builder)) && good;
 }
 
 /*

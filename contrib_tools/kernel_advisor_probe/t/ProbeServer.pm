@@ -8,7 +8,7 @@ use File::Temp qw(tempdir);
 use Probe;
 use Time::HiRes qw(sleep time);
 
-our @EXPORT = qw(need_server start_server stop_server query sampled session);
+our @EXPORT = qw(need_server as_user start_server stop_server query sampled session);
 
 my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
 my $user = 'postgres';
